@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aos.boot_clock import boot_ns
-from aos.host import machine_clock
-from aos.host.machine_clock import MachineClock
+from aos.host import stamps
+from aos.host.stamps import MachineClock
 
 
 def set_machine_clock(patch: pytest.MonkeyPatch, now_ns: int, *, runs: bool = False) -> None:
@@ -18,4 +18,4 @@ def set_machine_clock(patch: pytest.MonkeyPatch, now_ns: int, *, runs: bool = Fa
         return boot_ns() - begun_ns if runs else 0
 
     clock = MachineClock(wall_ns=lambda: now_ns + passed_ns(), boot_ns=passed_ns)
-    patch.setattr(machine_clock, "_clock", clock)
+    patch.setattr(stamps, "_clock", clock)

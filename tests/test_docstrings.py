@@ -33,7 +33,6 @@ FLOORS = {
     "fastcore": 80,
     "flow": 80,
     "host": 90,
-    "linear": 90,
     "manifest": 87,
     "node": 80,
     "page": 85,

@@ -32,7 +32,7 @@ from aos.prove.replay.replay_store import replay_store
 from aos.prove.verify.journal_source import source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.store.lmdb_store import LmdbStore
 from aos.store.stored_world import empty_state
 from benchmarks.audit.frames import checkpoint, make_frames, proofs

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.host.apply.manifest_files import load_manifest_files
-from aos.linear.outcomes import outcome_value
-from aos.manifest.linear_names import CLAIM, LINEAR_PACKAGE, RESULT
+from aos.linear import outcome_value
+from aos.manifest.names import CLAIM, LINEAR_PACKAGE, RESULT
 from aos.manifest.packages import package
 from aos.manifest.plans import StepPlan, chosen_plan, start_event
 from aos.manifest.schedules import SCHEDULE_PACKAGE, SET, TRIGGER

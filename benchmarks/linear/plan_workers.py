@@ -21,7 +21,7 @@ from aos.core.journal.records import slot_bytes
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.read.views.view import View
 from aos.values.cbor import decode_record, encode
 from benchmarks.figures import NS_PER_S, Spread

@@ -83,7 +83,7 @@ class Place:
         """The process id of the front."""
         for each in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
-                is_front = b"aos.page.node_front" in each.read_bytes()
+                is_front = b"aos.page.node_page" in each.read_bytes()
                 if is_front and self._is_ours(int(each.parts[2])):
                     return int(each.parts[2])
         raise Unavailable("the node has no front")

@@ -13,7 +13,7 @@ import wasmtime
 
 from aos.core.journal.ports import Call, Ran
 from aos.testing import World
-from aos.testing.sandboxes import SHARED
+from aos.testing.sources import SHARED
 from aos.values.digests import content_hash
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -1,4 +1,6 @@
-"""Apply a manifest to the world of a folder or of a node (spec/cli.md, C-21, C-21b)."""
+"""Load the manifest that a user names, and apply it to the world of a folder or of a node
+(spec/cli.md, C-21, C-21b).
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.core.decide.answers import Admitted, Refusal, Rule
-from aos.errors import Refused
+from aos.errors import BadUsage, Refused
 from aos.host.apply.apply import Applied
-from aos.host.apply.dry_run import dry_run_of, gate_flows, ways_out
-from aos.host.apply.report import ApplyReport, apply_report
+from aos.host.apply.dry_run import ApplyReport, apply_report, dry_run_of, gate_flows, ways_out
+from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
 from aos.host.door.writer import Writer, open_writer
-from aos.manifest.load import Loaded
-from aos_cli.node_option import client_of
+from aos.host.folder.folder import WORLD_FILE
+from aos.manifest.load import Loaded, ManifestProblems
+from aos.shell_text import shell_word
 from aos_cli.open_writing import patience
-from aos_cli.output import progress
+from aos_cli.options import check_abi, client_of
+from aos_cli.output import note, progress
 
 if TYPE_CHECKING:
     from aos.client import Client
+
 
 _NOTHING_BLOCKS: Final[ApplyReport] = {"blockers": [], "groups": [], "ways_out": None}
 _NEEDS_VOTES: Final = frozenset({
@@ -150,3 +156,36 @@ def _with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport
     if answer.rule in _NEEDS_VOTES:
         updated |= _NOTHING_BLOCKS
     return updated | {"refused": {"rule": answer.rule.value, "message": answer.message}}
+
+
+def load_named(path: Path, abi: str | None) -> Loaded:
+    """Load the manifest at ``path``, a folder or a file.
+
+    Raises:
+        BadUsage: There is none, or it is the folder of a world.
+        Refused: It was built from sources that have changed since.
+        ManifestProblems: All its problems.
+    """
+    check_abi(abi)
+    _check_path(path)
+    project = project_built_at(path)
+    if project is not None:
+        refuse_stale_build(project)
+        abi = abi or project.abi
+    try:
+        return load_manifest_files(path, abi=abi)
+    except ManifestProblems as error:
+        problems = f"{len(error.problems)} problems" if len(error.problems) > 1 else "1 problem"
+        note(f"aos: the manifest at {path} has {problems}; nothing was applied", style="red")
+        raise
+
+
+def _check_path(path: Path) -> None:
+    """Raise BadUsage for two paths that are often mistaken for a manifest's."""
+    if (path / WORLD_FILE).is_file() and not (path / AIR_FOLDER).is_dir():
+        raise BadUsage(
+            f"{path}: expected a manifest, found the folder of a world "
+            f"(aos apply PATH --world {shell_word(path)})"
+        )
+    if path.is_file() and not path.name.endswith(AIR_SUFFIX):
+        raise BadUsage(f"{path}: expected a folder, or a file whose name ends in {AIR_SUFFIX}")

@@ -24,7 +24,7 @@ from aos.host.apply.apply import (
     PINNED,
     WAITED_FOR,
 )
-from aos.host.apply.report import ApplyReport
+from aos.host.apply.dry_run import ApplyReport
 from aos.read.lens.words import compact, count, name_cell
 from aos.shell_text import shell_text
 from aos_cli.output import line, note

@@ -11,7 +11,7 @@ from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.records import CellId
 from aos.errors import Refused, Unavailable
 from aos.host.door.writer import Item
-from aos.read.views.annotations import Annotation, annotation_in_journal
+from aos.read.views.cell_view import Annotation, annotation_in_journal
 from aos.values.cbor import encode
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to

@@ -19,16 +19,14 @@ from aos.core.state.version import is_pinned
 from aos.errors import Refused
 from aos.host.door.writer import Item
 from aos.manifest.effective import Effective
-from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_cell, find_workflow
-from aos.read.lens.words import compact
+from aos.read.lens.words import as_json, compact
 from aos.read.operations.cell_reads import READ_CELL, READ_CELLS, READ_FAULTS
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
-from aos_cli.cell_names import NamedCell, named_cell
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
-from aos_cli.open_writing import writing_to
+from aos_cli.open_writing import NamedCell, named_cell, writing_to
+from aos_cli.options import client_of
 from aos_cli.output import progress
 from aos_cli.world_reading import NodeReading, rows_of
 
@@ -130,7 +128,7 @@ def keyed(
 
 
 def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[ChosenCell]:
-    from aos.client.node_errors import NoSuchInstance  # noqa: PLC0415  # only a node raises it
+    from aos.client.node_connection import NoSuchInstance  # noqa: PLC0415  # only a node raises it
 
     world = NodeReading(node)
     try:

@@ -20,8 +20,7 @@ from aos.core.journal.records import Principal
 from aos.core.state.proposals import OpenProposal
 from aos.errors import BadUsage, Refused
 from aos.host.apply.apply import left_by
-from aos.host.apply.signed_governance import declined
-from aos.host.apply.vote_file import VoteFile
+from aos.host.apply.signed_governance import VoteFile, declined
 from aos.host.door.governance_signing import governance_for, proposal_for
 from aos.host.door.way import SignedState
 from aos.manifest.effective import Effective
@@ -35,8 +34,8 @@ from aos.read.views.record_view import Document
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.spelling import base64_text
 from aos_cli.apply_target import ApplyTarget
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+from aos_cli.options import client_of
 from aos_cli.world_reading import reading_of
 
 _OPEN_STATUSES: Final = ("open", "approved")

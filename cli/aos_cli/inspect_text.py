@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from aos.host.folder.adoption import WORDS, Origin
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.lens.words import compact, count, name_cell, short, span_text, time_text
 from aos.read.views.clock_view import ahead_text
 from aos.read.views.reason import EVENT, command_words

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aos.core.journal.records import CellId
-from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
+from aos.manifest.names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
 from aos.manifest.plans import (
     StepPlan,
     check_name,
@@ -20,12 +20,12 @@ from aos.manifest.plans import (
 )
 from aos.read.operations.linear_reads import READ_LINEAR_INSTANCE
 from aos.read.views import linear_view
-from aos.read.views.annotations import Annotation
+from aos.read.views.cell_view import Annotation
 from aos.read.views.record_view import Document
 from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
-from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+from aos_cli.options import client_of
 from aos_cli.world_reading import reading_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from aos.client import Client
 from aos.client.sending import SendAnswer
 from aos.host.door.writer import Item
 from aos.read.views.record_view import Document
-from aos_cli.node_option import client_of, node_token
-from aos_cli.options import check_record_range
+from aos_cli.options import check_record_range, client_of, node_token
 
 RECORDS: Final = 200
 """Most records of one request."""

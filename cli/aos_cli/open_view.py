@@ -10,10 +10,9 @@ from pathlib import Path
 from aos.errors import AosError
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.host.machine_clock import now_ns
-from aos.read.views.process_view import process_document
+from aos.host.stamps import now_ns
 from aos.read.views.record_view import Document
-from aos.read.views.view import Running, View
+from aos.read.views.view import Running, View, process_document
 from aos_cli.output import progress
 
 
@@ -50,8 +49,8 @@ def looking_at(
             return
         # Commands that read a single thing need not import what reads an index.
         from aos.read.index.cached_index import index_of  # noqa: PLC0415
-        from aos.read.index.indexed_view import indexed  # noqa: PLC0415
         from aos.read.index.opened_index import OpenedIndex  # noqa: PLC0415
+        from aos.read.index.world_index import indexed  # noqa: PLC0415
 
         folder = index_of(world, reader.store)
         with OpenedIndex() as index, indexed(view, folder, reader.store, index):

@@ -1,9 +1,12 @@
-"""Options that several commands share (spec/cli.md, C-5, C-8)."""
+"""Options that several commands share (spec/cli.md, C-5, C-8), and the node that a command talks
+to: ``--node``, else ``AOS_NODE`` (C-92).
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,7 +14,13 @@ from aos.errors import BadUsage, either
 from aos.read.where import EXAMPLE
 from aos.values.spelling import duration_ns
 
+if TYPE_CHECKING:
+    from aos.client import Client
+
+
 DEFAULT_WORLD: Final = Path(".aos")
+
+TOKEN_VARIABLE: Final = "AOS_TOKEN"  # noqa: S105  # the name of a variable
 
 
 def option(metavar: str, help: str, *names: str, **settings: Any) -> Any:
@@ -179,3 +188,34 @@ CellCacheSize = Annotated[
         envvar="AOS_CELL_CACHE_SIZE",
     ),
 ]
+
+
+def _unless_folder(context: typer.Context, node: str | None) -> str | None:
+    """Prefer ``--world`` on the command line to a node in the environment."""
+    sources = [context.get_parameter_source(name) for name in ("node", "world")]
+    is_folder = [source and source.name for source in sources] == ["ENVIRONMENT", "COMMANDLINE"]
+    return None if is_folder else node
+
+
+NodeUrl = Annotated[
+    str | None,
+    option(
+        "URL",
+        "The node: http://…, https://…, or the folder of a world on this machine.",
+        envvar="AOS_NODE",
+        callback=_unless_folder,
+    ),
+]
+
+
+def node_token() -> str | None:
+    """The secret of the token in ``AOS_TOKEN``, which is never given on a command line."""
+    return os.environ.get(TOKEN_VARIABLE) or None
+
+
+def client_of(node: str) -> Client:
+    """Return a client of a node, with the token in ``AOS_TOKEN``."""
+    # The client of a node imports much that the commands on a folder do not need.
+    from aos.client import Client  # noqa: PLC0415
+
+    return Client(node, token=node_token())

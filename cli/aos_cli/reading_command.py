@@ -22,8 +22,7 @@ import typer
 from aos.errors import BadUsage, either
 from aos.read.operations.operation import SPELLED, Parameter, Query, ReadOperation
 from aos.read.views.record_view import Document
-from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, span
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, flag, number, span
 from aos_cli.output import print_json
 from aos_cli.world_reading import WorldReading, reading_of
 
@@ -54,8 +53,8 @@ class ReadingCall:
         of them. Values are for people unless it is printed as JSON."""
         request, words = operation or self.operation, {**self.query, **(more or {})}
         query = {parameter.name: words.get(parameter.name) for parameter in request.parameters}
-        if SPELLED in query:
-            query[SPELLED] = not self.json
+        if SPELLED.name in query:
+            query[SPELLED.name] = not self.json
         return self.reading.document(request, query)
 
     def show(self, document: Document, words: Callable[[Document], None]) -> None:

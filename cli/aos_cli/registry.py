@@ -529,7 +529,7 @@ COMMANDS: Final = (
     Command(
         "checkpoint status", PROVE,
         "Show how far checkpoints reach, and who holds one outside of the folder.",
-        ("aos checkpoint status",), "checkpoint_status:status",
+        ("aos checkpoint status",), "checkpoint:status",
     ),
     Command(
         "proof", PROVE, "Write one file that proves a record, an effect or a cell to anyone.",

@@ -10,8 +10,7 @@ from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.errors import BadUsage, Refused
 from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
 from aos.manifest.load import Loaded
-from aos.prove.whatif.against import Candidates, against
-from aos.prove.whatif.against_report import AgainstReport, StepDifference
+from aos.prove.whatif.against import AgainstReport, Candidates, StepDifference, against
 from aos.prove.whatif.step_comparison import CLASSES
 from aos.read.lens.words import count, name_cell, short
 from aos.sandbox.caps import FILE_BYTES_MAX

@@ -20,8 +20,8 @@ from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
-from aos.host.machine_clock import now_ns
 from aos.host.process import STATUS_S, Started, Status
+from aos.host.stamps import now_ns
 from aos.host.world.unit import Figures
 from aos.manifest.effective import Effective
 from aos.read.lens.words import FAR_NS, count, span_text, time_text

@@ -11,8 +11,7 @@ from aos.errors import BadUsage
 from aos.host.door.writer import Item, Writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem
-from aos_cli.node_option import client_of
-from aos_cli.options import option
+from aos_cli.options import client_of, option
 
 Seal = Annotated[
     Path | None,
@@ -43,8 +42,10 @@ def sealer(path: Path, manifest: Effective | None, *, is_one: bool) -> Callable[
         BadUsage: The keyring cannot be read.
     """
     # Few events are sealed, and only they need the keys.
-    from aos.sealing.keyring import Keyring  # noqa: PLC0415
-    from aos.sealing.sealed_events import sealed_event  # noqa: PLC0415
+    from aos.sealing.keyring import (  # noqa: PLC0415
+        Keyring,
+        sealed_event,
+    )
 
     keyring = Keyring.read(path)
 

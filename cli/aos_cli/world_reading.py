@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.operations.world_reads import READ_WORLD
-from aos.read.views.process_view import with_process
 from aos.read.views.record_view import Document
-from aos.read.views.view import LIMIT_MAX
-from aos_cli.node_option import client_of
+from aos.read.views.view import LIMIT_MAX, with_process
 from aos_cli.open_view import looking_at, process_of, search_names
+from aos_cli.options import client_of
 
 
 class WorldReading(Protocol):
@@ -67,10 +66,10 @@ class FolderReading:
 
     def value_bytes(self, value: str) -> bytes:
         """See ``WorldReading``."""
-        from aos.read.views import value_view  # noqa: PLC0415  # few commands read bytes
+        from aos.read.views import journal_view  # noqa: PLC0415  # few commands read bytes
 
         with looking_at(self.world) as view:
-            return value_view.value_bytes(view, value)
+            return journal_view.value_bytes(view, value)
 
     def now_ns(self, at: int | None) -> int:
         """See ``WorldReading``. A record whose document was read is not restored again."""

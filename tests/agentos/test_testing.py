@@ -8,7 +8,7 @@ import cbor2
 import pytest
 
 from aos.errors import BadUsage
-from aos.manifest.builtins import HTTP
+from aos.manifest.names import HTTP
 from aos.testing import Fail, Timeout, World, response
 from aos.testing.play import play
 from aos.testing.scenario import parse

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.manifest.builtin_definitions import EFFECTS
-from aos.manifest.builtins import CRON, EFFECT_CANCEL, TIMER_CANCEL
+from aos.manifest.names import CRON, EFFECT_CANCEL, TIMER_CANCEL
 from tests.modules.guests import MODULES
 
 COUNTER: Final = "agentos/counter@1"

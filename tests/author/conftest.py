@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aos.author.project import Project
-from aos.author.running import Console
+from aos.author.toolchain import Console
 from tests.author import fakes
 from tests.cli.conftest import aos, plain
 

@@ -11,7 +11,7 @@ from aos.author.asc import install
 from aos.author.build import build, check
 from aos.author.errors import BuildFailed, ToolMissing
 from aos.author.project import Project
-from aos.author.running import Console
+from aos.author.toolchain import Console
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import ManifestProblems
 from tests.author import fakes

@@ -17,7 +17,7 @@ import wasmtime
 from aos.author.build import Built, build, check
 from aos.author.errors import BuildFailed, ToolMissing
 from aos.author.project import Project, read_project
-from aos.author.running import Console, Stopped
+from aos.author.toolchain import Console, Stopped
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import ManifestProblems
 from tests.author import fakes

@@ -11,12 +11,12 @@ import pytest
 from nacl.signing import SigningKey
 
 from aos.author.build import build
-from aos.author.follow import shortened
+from aos.author.build_record import Changes, Watch
+from aos.author.live import shortened
 from aos.author.project import Project
-from aos.author.running import Console
 from aos.author.scratch import for_scratch, prepare
 from aos.author.screen import LINE_BYTES_MAX, Command, Typed, parse_line
-from aos.author.source_files import Changes, Watch
+from aos.author.toolchain import Console
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.writer import Item
 from aos.host.folder.folder import UNFINISHED_FILE, open_folder

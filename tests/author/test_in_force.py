@@ -12,8 +12,8 @@ import wasmtime
 
 from aos.author.build import Built, build
 from aos.author.project import Project
-from aos.author.running import Console
 from aos.author.scratch import put_in_force
+from aos.author.toolchain import Console
 from aos.core.decide.answers import Blocker
 from aos.core.journal.records import slot_bytes
 from aos.errors import AosError, Refused

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from aos.author.migration.assemblyscript import script_text
-from aos.author.migration.plan import Plan, file_stem, named_workflow, plan
-from aos.author.migration.rust import rust_text, rust_types
-from aos.author.migration.skeleton import write_files
+from aos.author.migration_plan import Plan, file_stem, named_workflow, plan
+from aos.author.migration_rust import rust_text, rust_types
+from aos.author.migration_skeleton import script_text, write_files
 from aos.author.project import Project
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.manifest.effective import Effective

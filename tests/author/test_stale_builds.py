@@ -14,7 +14,7 @@ from aos.author.build import build
 from aos.author.build_record import SourcesOfBuild, project_built_at, stale_because
 from aos.author.plugin import CURRENT, pytest_aos_source
 from aos.author.project import Project, read_project
-from aos.author.running import Console
+from aos.author.toolchain import Console
 from tests.author import fakes
 from tests.author.fakes import program
 from tests.cli.shell import Aos, run

@@ -14,9 +14,8 @@ import pytest
 from aos.author import asc, toolchain
 from aos.author.compiled_sdk import cache_folder
 from aos.author.errors import BuildFailed, ToolMissing
-from aos.author.running import Console, Stopped
 from aos.author.rust import built_std, compile_rust
-from aos.author.toolchain import find_toolchain
+from aos.author.toolchain import Console, Stopped, find_toolchain
 from aos.errors import Unavailable
 from tests.author import fakes
 from tests.author.fakes import ROOT, path, program

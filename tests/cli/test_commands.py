@@ -23,7 +23,7 @@ from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos_cli import chosen_cells
-from aos_cli.cell_names import NamedCell
+from aos_cli.open_writing import NamedCell
 from tests.cli.shell import AOS, Aos, environment, in_silence
 from tests.copies import copied
 from tests.host import puppet

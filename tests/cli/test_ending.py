@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aos_cli import cells_end
+from aos_cli.commands import cells
 from tests.cli.shell import Aos
 from tests.cli.test_commands import GARBAGE, is_sound, running, send, statuses
 from tests.host import puppet
@@ -160,7 +160,7 @@ def test_a_dry_run_lists_the_work_and_changes_nothing(
 ) -> None:
     """C-26b"""
     before = aos("inspect", "world", "--json", world=waiting).json["journal"]["records"]
-    monkeypatch.setattr(cells_end, "CELLS_SHOWN", 2)
+    monkeypatch.setattr(cells, "CELLS_SHOWN", 2)
 
     text = aos("cells", "end", "puppet", "--all", "--dry-run", world=waiting)
     document = aos("cells", "remove", "puppet", "a", "--dry-run", "--json", world=waiting).json

@@ -17,8 +17,7 @@ from aos.host.door.writer import Item, open_writer
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.manifest.load import load
-from aos.read.index.indexed_view import use_index
-from aos.read.index.world_index import WorldIndex
+from aos.read.index.world_index import WorldIndex, use_index
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.cell_view import cells
 from aos.read.views.view import View

@@ -10,7 +10,7 @@ import pytest
 
 from aos.host.folder.reader import open_reader
 from aos.host.retention.pruning import prune_world
-from aos.read.index import indexed_view
+from aos.read.index import world_index
 from aos.read.index.cached_index import OF_NODE, folder_for
 from aos.read.index.index_file import INDEX_NAME
 from aos.read.index.index_reader import IndexReader
@@ -66,13 +66,13 @@ def fill(path: Path, folder: Path | None = None) -> Path:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The records of the indexes that views were read by."""
     found: list[int] = []
-    use = indexed_view.use_index
+    use = world_index.use_index
 
     def noted(view: View, reader: IndexReader) -> None:
         found.append(reader.as_of)
         use(view, reader)
 
-    monkeypatch.setattr(indexed_view, "use_index", noted)
+    monkeypatch.setattr(world_index, "use_index", noted)
     return found
 
 

@@ -27,7 +27,7 @@ from aos.client import (
     node_connection,
     node_steps,
 )
-from aos.client.node_errors import NodeUnavailable
+from aos.client.node_connection import NodeUnavailable
 from aos.client.requests import SharedRequests, request
 from aos.errors import BadUsage, Pruned, Refused, Unavailable
 from aos.values.cbor import encode

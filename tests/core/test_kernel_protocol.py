@@ -14,7 +14,7 @@ from aos.core.kernel import open_kernel
 from aos.core.kernel_protocol import KernelProtocol, decided, step
 from aos.core.limits import Limits
 from aos.errors import Damage
-from aos.manifest.builtins import EFFECT_CANCEL
+from aos.manifest.names import EFFECT_CANCEL
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from tests.core.cases import CASE, case, cases, log_of, tell

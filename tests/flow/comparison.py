@@ -17,7 +17,7 @@ from aos.core.journal.records import (
     Step,
     slot_bytes,
 )
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash
 from tests.flow.model import Flow, Turn

@@ -11,8 +11,7 @@ import pytest
 from aos.core.decide.flow_gate import FlowGate, flow_gate
 from aos.flow.flow_state import TRIED
 from aos.testing import Fail
-from aos.testing.sandboxes import SHARED
-from aos.testing.sources import loaded
+from aos.testing.sources import SHARED, loaded
 from tests.flow.probe import FLOW, HOUR, MODULE, NEVER, Probe, nodes, wasm
 
 UNDO: Final = "t/undo@1"

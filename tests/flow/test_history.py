@@ -10,10 +10,9 @@ import pytest
 
 from aos.flow.failure import Failure
 from aos.flow.flow_state import FlowState
-from aos.flow.history import History
+from aos.flow.history import History, OperationNode, tree, waits, walk
 from aos.flow.operation import IssuerRef, OperationState, UndoState, escaped
 from aos.flow.operation import OperationKind as Kind
-from aos.flow.tree import OperationNode, tree, waits, walk
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
 from tests.flow.histories import (

@@ -17,7 +17,7 @@ from aos.core.journal.inputs import UNPIN
 from aos.core.journal.records import CellId
 from aos.flow.flow_state import TRIED
 from aos.sandbox.stack import run_on_big_stack
-from aos.testing.sandboxes import SHARED
+from aos.testing.sources import SHARED
 from aos.testing.views import cell_id
 from aos.values.cbor import decode_record
 from tests.flow.changes import changed

@@ -12,7 +12,7 @@ from typing import Final
 from blake3 import blake3
 
 from aos.errors import AosError, BadUsage, Damage, Erased
-from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import verify_bundle
 from aos.store.bundle.items import (
     BLOB,
     END,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from aos.boot_clock import boot_ns
-from aos.host.machine_clock import HOLD_NS, LEAP_NS, MINUTE_NS, MachineClock
+from aos.host.stamps import HOLD_NS, LEAP_NS, MINUTE_NS, MachineClock
 
 SECOND = 10**9
 DAY_NS = 24 * 60 * MINUTE_NS

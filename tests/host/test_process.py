@@ -31,12 +31,12 @@ from aos.host.executors.redelivery import left_open
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, TaskExecutor
 from aos.host.executors.timer import TimerExecutor
-from aos.host.folder import lock_waiting
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.process import Ended, RunningWorld, RunSettings, Started, Status, run_world
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
+from aos.store import lock
 from aos.store.errors import CommitFailed, WorldIsHeld
 from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
@@ -504,7 +504,7 @@ def test_a_run_waits_for_a_writer_that_is_about_to_end(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-54a"""
-    monkeypatch.setattr(lock_waiting, "TELL_S", 0.1)
+    monkeypatch.setattr(lock, "TELL_S", 0.1)
     reports: list[str] = []
     writer = open_writer(world)
     assert writer.is_direct
@@ -524,7 +524,7 @@ def test_a_run_that_a_writer_keeps_waiting_ends_with_its_name(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-54a"""
-    monkeypatch.setattr(lock_waiting, "HELD_S", 0.2)
+    monkeypatch.setattr(lock, "HELD_S", 0.2)
     with WorldLock(world), pytest.raises(WorldIsHeld, match="the world is written by"):
         run(world, until_idle=True)
 

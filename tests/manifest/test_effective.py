@@ -17,8 +17,8 @@ from aos.manifest import forms, meaning
 from aos.manifest.effective import Effective, _read
 from aos.manifest.judging import judge
 from aos.manifest.limits import StepLimits
-from aos.manifest.linear_names import RELEASED, RESERVED, SENT_TO_LINEAR
 from aos.manifest.load import load
+from aos.manifest.names import RELEASED, RESERVED, SENT_TO_LINEAR
 from aos.manifest.schedules import SENT_TO_SCHEDULES
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash, digest

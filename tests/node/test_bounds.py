@@ -16,8 +16,8 @@ from uvicorn.server import ServerState
 
 from aos.node.bodies import BodyRoom, ClientGoneError, receive_body
 from aos.node.bounds import BoundedProtocol
+from aos.node.calls import Delivery, connection_of
 from aos.node.problems import Problem
-from aos.node.unread_answers import Delivery, connection_of
 
 
 class Small(BoundedProtocol):

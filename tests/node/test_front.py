@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from aos.client import Client
-from aos.client.node_errors import NodeUnavailable
+from aos.client.node_connection import NodeUnavailable
 from aos.host.apply.commands import sign_control
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.node.kept_index import KeptIndex
 from aos.node.problems import Problem
 from tests.cli.shell import here
@@ -22,7 +22,7 @@ from tests.read.where.test_lists import check, world
 
 __all__ = ["world"]
 
-PROCESS = b"aos.node.index_process"
+PROCESS = b"aos.node.kept_index"
 SETTINGS = """
 [search."aos/schedule@1"]
 every = "set.when.Every.interval"

@@ -23,7 +23,7 @@ from tests.host.puppet import DO, PUPPET
 __all__ = ["template", "world"]
 
 WAIT_S = 60.0
-FRONT = b"aos.page.node_front"
+FRONT = b"aos.page.node_page"
 
 
 @dataclass

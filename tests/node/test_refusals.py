@@ -9,7 +9,7 @@ import pytest
 from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, Stopping, WorldStopped
-from aos.node.refusals import STATUSES, problem_of, refused
+from aos.node.problems import STATUSES, problem_of, refused
 from aos.read.views.cell_view import NoSuchCell
 
 WORLD = Path("/w/trips")

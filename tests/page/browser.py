@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from aos.host.folder.reader import open_reader
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.node.reading import read_document
 from aos.page.page_app import PageApp
 from aos.page.page_session import PageSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aos.errors import BadUsage
-from aos.page.cell_steps import cell_step
+from aos.page.cell_timeline import cell_step
 from tests.page.browser import Browser, read_page
 from tests.page.test_timeline import node
 

@@ -26,7 +26,7 @@ from aos.core.journal.records import Control, Event
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.node.batches.batch_files import BatchFiles
+from aos.node.batches.batch import BatchFiles
 from aos.page.page_links import key_segment
 from aos.values.cbor import encode
 from aos.values.digests import parse_hash
@@ -260,7 +260,7 @@ def test_a_text_is_kept_while_no_kernel_answers(template: Path, tmp_path: Path) 
     with contextlib.ExitStack() as stack:
         kernel = stack.enter_context(running_kernel(path, executors=False))
         node = stack.enter_context(
-            front(path, tmp_path / "front", kernel, module="aos.page.node_front")
+            front(path, tmp_path / "front", kernel, module="aos.page.node_page")
         )
         browser = FormBrowser(node.url)
         form = Filled(browser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aos.node import list_time
+from aos.node import reading
 from aos.page.page_additions import BAR_WIDTH, HEIGHT, LEAST, minutes_picture
 from aos.read.views.journal_view import MINUTE_NS, MINUTES
 from tests.page.browser import Browser
@@ -44,9 +44,7 @@ def test_a_journal_that_takes_too_long_has_no_bars(
 ) -> None:
     """PG-104"""
     seen = iter(range(10**6))
-    monkeypatch.setattr(
-        list_time.ListTime.__init__, "__defaults__", (0.0, lambda: float(next(seen)))
-    )
+    monkeypatch.setattr(reading.ListTime.__init__, "__defaults__", (0.0, lambda: float(next(seen))))
 
     answer = page.get(base)
 

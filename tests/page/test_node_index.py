@@ -33,7 +33,7 @@ from tests.read.index.index_oracle import read_at_head
 
 CELLS: Final = 300
 
-WRITER: Final = b"aos.node.index_process"
+WRITER: Final = b"aos.node.kept_index"
 
 PAGES: Final = (
     "cells.json?limit=5", "cells.json?sort=activity&limit=7&offset=2",

@@ -29,7 +29,7 @@ def node(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     path = copied(template, folder / "trips")
     with (
         running_kernel(path) as kernel,
-        front(path, folder / "front", kernel, module="aos.page.node_front") as found,
+        front(path, folder / "front", kernel, module="aos.page.node_page") as found,
     ):
         yield found
 
@@ -114,7 +114,7 @@ def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
     sender = made(path, "sender", "send")
     with (
         running_kernel(path) as kernel,
-        front(path, tmp_path / "front", kernel, module="aos.page.node_front") as node,
+        front(path, tmp_path / "front", kernel, module="aos.page.node_page") as node,
     ):
         client = node.client()
         assert client.get("/").status_code == 401
@@ -166,7 +166,7 @@ def test_two_nodes_on_one_host_keep_their_sessions(template: Path, tmp_path: Pat
             token = made(path, name, "read")
             kernel = stack.enter_context(running_kernel(path, executors=False))
             node = stack.enter_context(
-                front(path, tmp_path / f"front-{name}", kernel, module="aos.page.node_front")
+                front(path, tmp_path / f"front-{name}", kernel, module="aos.page.node_page")
             )
             nodes.append(node)
             shown = browser.get(f"{node.url}/open")
@@ -190,7 +190,7 @@ def test_a_stream_of_a_node_is_one_of_its_streams_and_ends_with_its_token(
     made(path, "other", "read")
     with (
         running_kernel(path) as kernel,
-        front(path, tmp_path / "front", kernel, module="aos.page.node_front") as node,
+        front(path, tmp_path / "front", kernel, module="aos.page.node_page") as node,
     ):
         client = node.client()
         own = {"sec-fetch-site": "same-origin"}

@@ -13,8 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from aos.page.batch_condition import joined, of_group, of_list
-from aos.page.page_buttons import PageButtons
+from aos.page.page_buttons import PageButtons, condition_of_group, condition_of_list, joined
 from aos.page.page_links import PageLinks
 from aos.page.page_text import visible
 from aos.read.where.condition import Term, parse
@@ -304,7 +303,7 @@ def test_a_form_that_cannot_be_shown_has_a_sentence(operator: FormBrowser) -> No
 @pytest.mark.parametrize("text", [*HOSTILE, 'say "no" \\ and', "ü" * 400, ""])
 def test_a_message_of_any_text_is_found_by_a_condition(text: str) -> None:
     """PG-67"""
-    where = of_group({"where": " total > 9 order by total desc "}, "trap", text)
+    where = condition_of_group({"where": " total > 9 order by total desc "}, "trap", text)
 
     found = parse(where)
 
@@ -342,7 +341,7 @@ def test_filters_become_one_condition() -> None:
             "fault = trap and (a = 1 or b = 2) and not c = 3",
         ),
     ):
-        assert of_list(given) == expected
+        assert condition_of_list(given) == expected
     assert joined(None, ["fault_record <= 4"]) == "fault_record <= 4"
     assert joined(None, []) == ""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.node import kept_index, list_time
+from aos.node import kept_index, reading
 from aos.page import page_search
 from aos.page.page_world import PageWorld
 from aos.read.index.index_file import INDEX_NAME
@@ -158,9 +158,7 @@ def test_a_list_that_takes_too_long_says_how_far_the_index_is(
     )
     monkeypatch.setattr(world._index, "_was_whole", False)
     seen = iter(range(10**6))
-    monkeypatch.setattr(
-        list_time.ListTime.__init__, "__defaults__", (0.0, lambda: float(next(seen)))
-    )
+    monkeypatch.setattr(reading.ListTime.__init__, "__defaults__", (0.0, lambda: float(next(seen))))
 
     for path in ("cells", "intents", "faults", "journal"):
         answer = browser.ask("GET", f"/w/{world.slug}/{path}")

@@ -297,7 +297,7 @@ def test_a_node_shows_its_flows(template: Path, tmp_path: Path) -> None:
     path = copied(template, tmp_path / "world")
     with (
         running_kernel(path, executors=False) as kernel,
-        front(path, tmp_path / "front", kernel, module="aos.page.node_front") as node,
+        front(path, tmp_path / "front", kernel, module="aos.page.node_page") as node,
     ):
         client = node.client()
         [address] = [row["address"] for row in client.get("/.json").json()["worlds"]]

@@ -192,7 +192,7 @@ def test_a_node_shows_reports_and_versions(governed: Path, shown: Any, tmp_path:
     number, hash = str(shown["proposal"]), shown["reports"][0]["hash"]
     with (
         running_kernel(world, executors=False) as kernel,
-        front(world, tmp_path / "front", kernel, module="aos.page.node_front") as node,
+        front(world, tmp_path / "front", kernel, module="aos.page.node_page") as node,
     ):
         client = node.client()
         [address] = [row["address"] for row in client.get("/.json").json()["worlds"]]

@@ -18,8 +18,8 @@ from aos.errors import BadUsage, Damage
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
 from aos.host.transfer.exporting import export_world
-from aos.node.list_time import ListTime
 from aos.node.problems import Problem
+from aos.node.reading import ListTime
 from aos.page import page_world
 from aos.page.page_links import PageLinks
 from aos.page.page_text import render, tree_lines

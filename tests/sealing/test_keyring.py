@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from aos.errors import AosError, BadUsage, Refused
 from aos.sealing import CannotOpen, Keyring, SealingKey
+from aos.sealing.keyring import SealingOrigin
 from aos.sealing.keyring_file import (
     KEYS_MAX,
     KeyringFile,
@@ -24,7 +25,6 @@ from aos.sealing.keyring_file import (
     read_keyring,
     rotate_keyring,
 )
-from aos.sealing.sealing_key import SealingOrigin
 from tests.values.strategies import values
 
 AT: Final = "2026-11-26T15:00:00Z"

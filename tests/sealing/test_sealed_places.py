@@ -24,7 +24,7 @@ from aos.manifest.sealed_places import (
     sealing_schemas,
 )
 from aos.sealing import Keyring
-from aos.sealing.sealed_events import sealed_event, unsealed
+from aos.sealing.keyring import sealed_event, unsealed
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, compile_schemas

@@ -23,7 +23,7 @@ from nacl.bindings import (
 )
 
 from aos.sealing import CannotOpen, Keyring, SealingKey
-from aos.sealing.sealing_key import SealingOrigin
+from aos.sealing.keyring import SealingOrigin
 from tests.cookbook.worlds import ROOT
 
 FILE: Final = ROOT / "spec/vectors/sealed.json"

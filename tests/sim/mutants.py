@@ -26,8 +26,8 @@ from aos.core.state import fold
 from aos.core.state.cell import Cell, Mail, OpenIntent, ReceiptMail
 from aos.core.state.state import State
 from aos.host.world.pipeline import Pipeline
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective, Route
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.values.digests import Hash, parse_hash
 from tests.sim import ends, mutants_governance, mutants_pins, mutants_snapshot, threads
 from tests.sim.failure import SimFailure

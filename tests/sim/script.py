@@ -15,7 +15,7 @@ from nacl.signing import SigningKey
 
 from aos.core.snapshot.load import parts
 from aos.core.state.version import is_pinned
-from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.store.stored_world import snapshot_with
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY

@@ -28,7 +28,7 @@ from aos.host.world import pipeline
 from aos.host.world.engine import Engine
 from aos.host.world.restored_world import restored_world
 from aos.host.world.unit import Published
-from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.values.digests import Hash
 from tests.memory_world import START_NS, WORLD_KEY
 from tests.sim import ends, making, model_follow, script

@@ -48,7 +48,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.folder.restore import restore_kernel
-from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.memory_store import MemoryStore
 from aos.values.digests import Hash, content_hash

@@ -57,7 +57,7 @@ NAMED_BY_THE_USER: Final = {
     ("kernel/aos/host/apply/manifest_files.py", "os.open"): "a manifest",
     ("kernel/aos/host/folder/secrets.py", "os.open"): "a file of secrets",
     ("kernel/aos/host/folder/secrets.py", "open"): "that file, by its descriptor",
-    ("kernel/aos/effects/vault/vault_file.py", "os.open"): "the folder of a vault, to lock it",
+    ("kernel/aos/effects/vault_file.py", "os.open"): "the folder of a vault, to lock it",
     ("kernel/aos/store/bundle/reader.py", "os.open"): "a bundle or an archive",
     ("cli/aos_cli/commands/send.py", "Path(name).open"): "JSON lines",
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",
@@ -94,8 +94,8 @@ REASONED: Final = {
         "LMDB opens by path, in a child that starts after check_plain (ST-81)"
     ),
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
-    ("kernel/aos/node/reader_process.py", "os.open"): "the null device",
-    ("kernel/aos/node/index_process.py", "os.open"): "the null device",
+    ("kernel/aos/node/readers.py", "os.open"): "the null device",
+    ("kernel/aos/node/kept_index.py", "os.open"): "the null device",
     ("kernel/aos/page/bundle_process.py", "os.open"): "the null device",
     ("kernel/aos/page/page_app.py", "files('aos.page').joinpath('static', name).read_bytes"): (
         "a style sheet or an icon of this package"

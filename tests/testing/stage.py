@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aos.manifest.builtin_definitions import EFFECTS
-from aos.manifest.builtins import PROVIDED_EFFECTS
+from aos.manifest.names import PROVIDED_EFFECTS
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.memory_world import effect, route, schema

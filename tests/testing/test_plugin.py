@@ -122,7 +122,7 @@ def test_a_report_says_where_a_value_is_unlike_and_has_no_frames_of_aos(tmp_path
 
 NOT_DETERMINISTIC = f"""
 import dataclasses
-from aos.testing.sandboxes import SHARED
+from aos.testing.sources import SHARED
 
 ITEM = {{"sku": "tea", "quantity": 1, "price_cents": 1}}
 PLACED = {{"order_id": "o", "customer_id": "c", "patience": "5m", "items": [ITEM]}}

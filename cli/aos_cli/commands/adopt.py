@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from aos.host.transfer.adopting import Adopted, adopt_world
-from aos.node.batches.batch_files import stop_batches
+from aos.node.batches.batch import stop_batches
 from aos.node.leases.table import clear_table
 from aos.read.lens.words import count
 from aos.values.digests import hash_text

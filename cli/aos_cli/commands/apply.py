@@ -14,8 +14,7 @@ from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either
 from aos.shell_text import shell_text
-from aos_cli.apply_loading import load_named
-from aos_cli.apply_target import ApplyTarget
+from aos_cli.apply_target import ApplyTarget, load_named
 from aos_cli.apply_text import (
     FLOWS_DIVERGE,
     is_fine,
@@ -28,8 +27,17 @@ from aos_cli.apply_text import (
     show_ways_out,
     ways_document,
 )
-from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Abi, AllowDiverged, Json, World, argument, flag, option
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Abi,
+    AllowDiverged,
+    Json,
+    NodeUrl,
+    World,
+    argument,
+    flag,
+    option,
+)
 from aos_cli.output import note, print_json
 
 

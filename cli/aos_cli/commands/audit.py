@@ -8,9 +8,8 @@ from typing import Annotated, Final
 
 from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import WorldFolder, open_folder
-from aos.prove.replay.bundle import replay_bundle, verify_bundle
 from aos.prove.replay.replay_report import Divergence, ReplayReport
-from aos.prove.replay.replay_store import replay_store
+from aos.prove.replay.replay_store import replay_bundle, replay_store, verify_bundle
 from aos.prove.report.audit_report import audit_report
 from aos.prove.report.html_page import html_page
 from aos.prove.report.markdown_page import markdown_page

@@ -14,8 +14,17 @@ from aos.read.lens.words import compact, count
 from aos.read.operations.batch_reads import READ_BATCH, READ_BATCHES
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.node_option import NodeUrl, client_of
-from aos_cli.options import DEFAULT_WORLD, Condition, Json, World, argument, flag, option
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Condition,
+    Json,
+    NodeUrl,
+    World,
+    argument,
+    client_of,
+    flag,
+    option,
+)
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import ReadingCall, printed, reading
 from aos_cli.world_reading import NodeReading

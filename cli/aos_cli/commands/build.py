@@ -15,10 +15,10 @@ from aos.author import build as builds
 from aos.author.build import Built, Checked, StaleFile
 from aos.author.build_record import RECORD
 from aos.author.errors import BuildFailed
-from aos.author.migration.skeleton import Skeleton, write_skeleton
+from aos.author.migration_skeleton import Skeleton, write_skeleton
 from aos.author.project import Project, find_project
-from aos.author.running import Console
 from aos.author.sdk import outdated
+from aos.author.toolchain import Console
 from aos.errors import BadUsage, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.folder.folder import WORLD_FILE

@@ -1,4 +1,6 @@
-"""``aos checkpoint``: sign the end of the header log (spec/cli.md, C-131)."""
+"""``aos checkpoint``: sign the end of the header log; and ``aos checkpoint status``: how far the
+checkpoints of a world reach (spec/cli.md, C-131, C-131a).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,15 @@ from pathlib import Path
 from typing import Annotated
 
 from aos.errors import Unavailable
-from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
-from aos.host.checkpoints.witnesses import Witness
+from aos.host.checkpoints.attestations import Witness
+from aos.host.checkpoints.checkpointing import (
+    CheckpointStatus,
+    MadeCheckpoint,
+    checkpoint_status,
+    make_checkpoint,
+)
+from aos.prove.headerlog.checkpoint import Checkpoint
+from aos.prove.headerlog.stored_log import cosigners
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
@@ -17,6 +26,8 @@ from aos_cli.options import DEFAULT_WORLD, Json, World, flag, option
 from aos_cli.output import line, note, print_json, progress
 
 _SECOND_NS = 10**9
+
+NONE_OUTSIDE = 1
 
 
 def checkpoint(
@@ -98,3 +109,92 @@ def _show(made_checkpoint: MadeCheckpoint, out: Path | None) -> None:
         line("next: aos checkpoint --out FILE, and keep FILE where this machine cannot change it")
     else:
         line(f"next: aos verify --checkpoint {shell_word(out)}")
+
+
+def status(*, world: World = DEFAULT_WORLD, json: Json = False) -> int:
+    status = checkpoint_status(world)
+    if json:
+        print_json(_status_document(status))
+    else:
+        _show_status(status)
+    if status.outside is not None:
+        return 0
+    note(
+        "aos: no checkpoint was ever kept outside of this folder, so no one could detect that the "
+        "journal was rolled back or rewritten (aos checkpoint --out FILE, and keep FILE where this "
+        "machine cannot change it; or aos checkpoint --witness URL=VKEY)",
+        style="yellow",
+    )
+    return NONE_OUTSIDE
+
+
+def _status_document(status: CheckpointStatus) -> dict[str, object]:
+    latest, outside = status.latest, status.outside
+    return {
+        "world": hash_text(status.world),
+        "frames": status.head.frames,
+        "seq": status.head.seq,
+        "latest": None
+        if latest is None
+        else {
+            **_position_document(status, latest.checkpoint, latest.seq),
+            "path": str(latest.path),
+            "witnesses": _witnesses(cosigners(latest.note)),
+            "timestamp": latest.is_stamped,
+        },
+        "outside": None
+        if outside is None
+        else {
+            **_position_document(status, outside.checkpoint, outside.seq),
+            "file": outside.file,
+            "time": time_text(outside.time * _SECOND_NS),
+            "witnesses": _witnesses(outside.cosigned),
+        },
+    }
+
+
+def _position_document(
+    status: CheckpointStatus, checkpoint: Checkpoint, seq: int
+) -> dict[str, object]:
+    return {
+        "frames": checkpoint.size,
+        "seq": seq,
+        "root": base64.b64encode(checkpoint.root).decode(),
+        "frames_since": status.head.frames - checkpoint.size,
+        "records_since": status.head.seq - seq,
+    }
+
+
+def _witnesses(cosigned: tuple[tuple[str, int], ...]) -> list[dict[str, object]]:
+    return [{"name": name, "time": time} for name, time in cosigned]
+
+
+def _show_status(status: CheckpointStatus) -> None:
+    head, latest, outside = status.head, status.latest, status.outside
+    frames = count(head.frames, "frame")
+    line(f"journal: {frames}, to record {head.seq:,}", style="bold")
+    if latest is None:
+        line("last checkpoint: none")
+    else:
+        line(f"last checkpoint: {_reach(status, latest.checkpoint, latest.seq)}: {latest.path}")
+        _show_cosigned(cosigners(latest.note))
+        if latest.is_stamped:
+            line("  with a time-stamp")
+    if outside is None:
+        line("kept outside of this folder: none")
+        return
+    line(f"kept outside of this folder: {_reach(status, outside.checkpoint, outside.seq)}")
+    if outside.file is not None:
+        line(f"  in {outside.file}, written at {time_text(outside.time * _SECOND_NS)}")
+    _show_cosigned(outside.cosigned)
+
+
+def _reach(status: CheckpointStatus, checkpoint: Checkpoint, seq: int) -> str:
+    since = status.head.seq - seq
+    frames = count(checkpoint.size, "frame")
+    return f"{frames}, to record {seq:,}, {count(since, 'record')} written since"
+
+
+def _show_cosigned(cosigned: tuple[tuple[str, int], ...]) -> None:
+    for name, time in cosigned:
+        line(f"  cosigned by {name} at {time_text(time * _SECOND_NS)}")

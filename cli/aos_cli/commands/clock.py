@@ -13,9 +13,8 @@ from aos.read.lens.words import count, name_cell, span_text, time_text
 from aos.read.operations.world_reads import READ_CLOCK
 from aos.read.views import clock_view
 from aos.read.views.record_view import Document
-from aos_cli.node_option import client_of
 from aos_cli.open_writing import writing_to
-from aos_cli.options import flag
+from aos_cli.options import client_of, flag
 from aos_cli.output import fields, line, note, print_json
 from aos_cli.reading_command import ReadingCall, reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from aos.host.checkpoints.cosigning import cosign_file
+from aos.host.checkpoints.witness_service import cosign_file
 from aos.values.spelling import time_text
 from aos_cli.commands.key import Name, StateFolder
 from aos_cli.options import Json, argument, option

@@ -19,7 +19,7 @@ from aos.author.scratch import prepare
 from aos.author.screen import Options
 from aos.core.decide.answers import Blocker
 from aos.errors import AosError
-from aos.host.apply.report import groups_document
+from aos.host.apply.dry_run import groups_document
 from aos.manifest.difference import Difference
 from aos.read.trace.render import Branch
 from aos.read.views.manifest_changes import changes_document

@@ -19,10 +19,9 @@ from aos.read.views.record_view import Document
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, option
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, client_of, flag, option
 from aos_cli.output import line, note, print_json
 from aos_cli.world_reading import reading_of, rows_of
 

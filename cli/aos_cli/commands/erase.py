@@ -12,9 +12,9 @@ from aos.core.decide.answers import Admitted, Refusal
 from aos.core.journal.inputs import ERASE
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.writer import Writer
+from aos.read.views.journal_view import read_value_hash
+from aos.read.views.journal_view import value as value_document
 from aos.read.views.record_view import cell_text
-from aos.read.views.value_view import read_value_hash
-from aos.read.views.value_view import value as value_document
 from aos.values.digests import Hash
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to

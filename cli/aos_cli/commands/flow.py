@@ -17,7 +17,6 @@ from aos.read.lens.words import count
 from aos.read.operations.flow_reads import READ_FLOW, READ_FLOWS
 from aos.read.views.flow_reading import FAULTED, SeenFlow, find_message
 from aos_cli import flow_text as text
-from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.flow_instance import (
     NamedInstance,
     Skipping,
@@ -28,10 +27,11 @@ from aos_cli.flow_instance import (
     refuse_after_the_end,
     refuse_to_begin,
     skip_to_cancel,
+    start_flow,
+    wait_for_end,
 )
-from aos_cli.flow_starting import start_flow, wait_for_end
 from aos_cli.open_view import looking_at
-from aos_cli.open_writing import writing_to
+from aos_cli.open_writing import cell_document, cell_text, writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, argument, flag, option
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import ReadingCall, reading

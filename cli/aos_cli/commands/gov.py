@@ -17,7 +17,7 @@ from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either
-from aos.host.apply.vote_file import VoteFile, read_vote_file
+from aos.host.apply.signed_governance import VoteFile, read_vote_file
 from aos.host.checkpoints.named_files import read_named
 from aos.host.folder.folder import read_key
 from aos.manifest.load import Loaded
@@ -28,8 +28,7 @@ from aos.read.operations.proposal_reads import READ_PROPOSAL, READ_PROPOSALS
 from aos.shell_text import shell_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos_cli.apply_loading import load_named
-from aos_cli.apply_target import ApplyTarget
+from aos_cli.apply_target import ApplyTarget, load_named
 from aos_cli.apply_text import (
     FLOWS_DIVERGE,
     GROUPS_SHOWN,
@@ -43,7 +42,6 @@ from aos_cli.apply_text import (
     show_report,
 )
 from aos_cli.gov_world import governing, in_force, proposal_document, proposed
-from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
 from aos_cli.options import (
     DEFAULT_WORLD,
@@ -51,6 +49,7 @@ from aos_cli.options import (
     AllowDiverged,
     Json,
     LeaveCells,
+    NodeUrl,
     World,
     argument,
     number,

@@ -15,7 +15,7 @@ from aos.manifest.effective import Effective
 from aos.prove.verify.journal_source import JournalSource
 from aos.prove.whatif.shadow_state import Proposed
 from aos.read.views.proposal_view import proposal as proposal_of
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos_cli.commands.gov import N, check_note, command

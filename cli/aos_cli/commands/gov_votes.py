@@ -19,14 +19,13 @@ from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW, ProposedChange
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.ports import BlobReader
 from aos.errors import BadUsage, Damage, Refused
-from aos.host.apply.signed_governance import declined, governor_of, sign_governance
-from aos.host.apply.vote_file import VoteFile
+from aos.host.apply.signed_governance import VoteFile, declined, governor_of, sign_governance
 from aos.host.door.way import SignedState
 from aos.host.door.writer import Writer
 from aos.host.folder.folder import open_folder, read_key
 from aos.manifest.difference import difference
 from aos.manifest.judging import judge
-from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import verify_bundle
 from aos.prove.verify.journal_source import JournalSource, source_of_bundle
 from aos.read.views.manifest_changes import changes_document
 from aos.shell_text import shell_word
@@ -36,10 +35,9 @@ from aos.values.errors import ValueProblem
 from aos_cli.apply_text import show_changes
 from aos_cli.commands.gov import N, check_note, command, vote_at
 from aos_cli.gov_world import GovNode, governing
-from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, option
 from aos_cli.output import line, note, print_json, progress
 from aos_cli.report_file import write_page
 

@@ -3,6 +3,8 @@
 The table of read requests (``aos.read.operations``) gives each command its options and its
 document; this module says how the document is printed. Every command works while another process
 runs the world, and with ``--node`` through the node of a world elsewhere (C-92).
+
+``--unseal`` shows documents with the plaintexts of their sealed values (C-34a).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Final
 
 from aos.errors import BadUsage
@@ -21,10 +24,9 @@ from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, View, check_word
 from aos_cli import inspect_text as text
 from aos_cli.open_view import looking_at
-from aos_cli.options import check_record_range, flag
+from aos_cli.options import check_record_range, flag, option
 from aos_cli.output import has_reader, print_bytes, print_json_line
 from aos_cli.reading_command import ReadingCall, counted_list, printed, reading
-from aos_cli.unsealed_output import Unseal, unsealed_with
 
 FOLLOW_S: Final = 0.2
 """Interval at which ``--follow`` looks for new records, in seconds."""
@@ -34,6 +36,10 @@ FOLLOWED_FIRST: Final = 10
 
 inspect_cells = counted_list(READ_CELLS, READ_CELL_COUNTS, text.cells, "cell")
 inspect_faults = printed(READ_FAULTS, text.faults)
+
+Unseal = Annotated[
+    Path | None, option("KEYRING", "Show the plaintexts of sealed values that this keyring opens.")
+]
 
 
 @reading(READ_CELL)
@@ -167,3 +173,22 @@ def _new_ones(
             continue
         yield from reader.forward(last_seq + 1, head.seq, selection=selection)
         last_seq = head.seq
+
+
+def unsealed_with(path: Path | None, document: Document) -> Document:
+    """The document with the sealed values opened that the keyring at ``path`` opens; the document
+    itself without one.
+
+    Raises:
+        BadUsage: The keyring cannot be read.
+    """
+    if path is None:
+        return document
+    # Few documents are opened, and only they need the keys.
+    from aos.sealing.keyring import (  # noqa: PLC0415
+        Keyring,
+        unsealed,
+    )
+
+    unsealed_document: Document = unsealed(Keyring.read(path), document)
+    return unsealed_document

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from aos.host.checkpoints.key_files import as_witness, new_key
+from aos.host.checkpoints.named_files import as_witness, new_key
 from aos.host.folder.folder import read_key
 from aos.manifest.keys import key_text
 from aos_cli.options import Json, argument, option

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from aos.errors import BadUsage
 from aos.manifest.sealed_places import KEY_ID_BYTES
+from aos.sealing.keyring import SECRET_BYTES
 from aos.sealing.keyring_file import drop_key, new_keyring, read_keyring, rotate_keyring
-from aos.sealing.sealing_key import SECRET_BYTES
 from aos_cli.options import Json, argument
 from aos_cli.output import line, note, print_json
 

@@ -17,8 +17,17 @@ from aos.read.operations.linear_reads import (
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.linear_world import LinearWorld, read_context
-from aos_cli.node_option import NodeUrl
-from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, argument, flag, number, option
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Json,
+    NodeUrl,
+    WaitTimeout,
+    World,
+    argument,
+    flag,
+    number,
+    option,
+)
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import counted_list, printed
 

@@ -40,7 +40,7 @@ from aos_cli.run_process import (
     standard_executors,
 )
 
-FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
+FRONT: Final = (sys.executable, "-m", "aos.page.node_page")
 """The front with the page. It is a process of its own: the kernel process imports none of it."""
 
 Listen = Annotated[

@@ -10,10 +10,9 @@ import typer
 
 from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import open_folder
-from aos.prove.replay.bundle import replay_bundle
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.replay.replay_report import Divergence, ReplayReport
-from aos.prove.replay.replay_store import replay_store
+from aos.prove.replay.replay_store import replay_bundle, replay_store
 from aos.read.lens.words import count, short
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle

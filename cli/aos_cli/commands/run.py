@@ -15,10 +15,10 @@ from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.folder.secrets import Secrets
-from aos.host.machine_clock import now_ns
 from aos.host.process import Ended, RunSettings, Status, run_world
+from aos.host.stamps import now_ns
 from aos.host.world.snapshots import EVERY_RECORDS, Every
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.read.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.values.digests import hash_text
 from aos.worker.host_root import host_environment, with_machine
@@ -148,7 +148,7 @@ def run(
 def _checkpoints(world: Path, every_ns: int | None) -> AbstractContextManager[None]:
     if every_ns is None:
         return nullcontext()
-    from aos.host.checkpoints.checkpoint_child import periodic_checkpoints  # noqa: PLC0415  # for this only
+    from aos.host.checkpoints.checkpointing import periodic_checkpoints  # noqa: PLC0415  # for this only
 
     return periodic_checkpoints(world, every_ns / SECOND, note)
 

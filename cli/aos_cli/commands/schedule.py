@@ -19,9 +19,19 @@ from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.cell_answers import ask
-from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, number, option, span
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Json,
+    NodeUrl,
+    World,
+    argument,
+    client_of,
+    flag,
+    number,
+    option,
+    span,
+)
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import printed
 from aos_cli.world_reading import reading_of

@@ -16,10 +16,8 @@ from aos.manifest.effective import Effective
 from aos.read.lens.words import count, name_cell
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
-from aos_cli.cell_names import cell_document, cell_text
-from aos_cli.node_option import NodeUrl
-from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option
+from aos_cli.open_writing import cell_document, cell_text, writing_to
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, option
 from aos_cli.output import Advance, line, note, print_json_line, progress
 from aos_cli.sealed_sending import Seal, in_force, sealer
 

@@ -24,9 +24,9 @@ from aos.prove.whatif.shadow_answers import (
 )
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.values.digests import Hash
-from aos_cli.apply_loading import load_named
+from aos_cli.apply_target import load_named
 from aos_cli.options import (
     DEFAULT_WORLD,
     Abi,

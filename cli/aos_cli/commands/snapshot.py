@@ -7,9 +7,8 @@ from pathlib import Path
 from aos.read.lens.words import count
 from aos.read.views.record_view import Document
 from aos.values.digests import hash_text
-from aos_cli.node_option import NodeUrl, client_of
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, client_of
 from aos_cli.output import line, print_json
 
 

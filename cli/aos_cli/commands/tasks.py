@@ -11,8 +11,7 @@ from aos.client.node_connection import NodeAddress
 from aos.errors import BadUsage
 from aos.node.worker.node_requests import NodeRequests
 from aos.read.lens.words import count, span_text
-from aos_cli.node_option import NodeUrl, node_token
-from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, flag, node_token
 from aos_cli.output import line, note, print_json
 
 DIGITS_MIN = 8

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import open_folder
-from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import verify_bundle
 from aos.prove.verify.findings import FindingKind, VerifyReport
 from aos.prove.verify.verify_world import verify_world
 from aos.read.lens.words import count

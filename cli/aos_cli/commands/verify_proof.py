@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from aos.errors import BadUsage
+from aos.host.checkpoints.attestations import NotStamped, verified_time, witness_key
 from aos.host.checkpoints.named_files import read_named
-from aos.host.checkpoints.timestamps import NotStamped, verified_time
-from aos.host.checkpoints.witnesses import witness_key
 from aos.manifest.keys import parse_key
 from aos.prove.proofs.checking import CheckedProof, check
 from aos.prove.proofs.proof_file import PROOF_BYTES_MAX, CheckpointAnchor, read_proof

@@ -7,10 +7,13 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
-from aos.host.checkpoints.cosigning import state_folder
-from aos.host.checkpoints.key_files import as_witness
-from aos.host.checkpoints.witness_server import WitnessServer
-from aos.host.checkpoints.witness_service import WitnessService, witness_state
+from aos.host.checkpoints.named_files import as_witness
+from aos.host.checkpoints.witness_service import (
+    WitnessServer,
+    WitnessService,
+    state_folder,
+    witness_state,
+)
 from aos.host.folder.folder import read_key
 from aos.node.sockets import ListenAddress
 from aos.prove.headerlog.signed_note import parse_note_key

@@ -13,8 +13,7 @@ from aos.node.worker import Worker
 from aos.node.worker.remote_worker import LEASE_S
 from aos.worker.load_executors import load
 from aos.worker.redacted_output import flush, protect_output
-from aos_cli.node_option import NodeUrl, node_token
-from aos_cli.options import argument, option
+from aos_cli.options import NodeUrl, argument, node_token, option
 from aos_cli.output import note
 
 

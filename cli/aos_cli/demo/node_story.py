@@ -23,7 +23,7 @@ from aos_cli.demo.stages import NO_PROGRESS_S, POLL_S
 from aos_cli.demo.story import Story
 from aos_cli.output import line
 
-FRONT: Final = "aos.page.node_front"
+FRONT: Final = "aos.page.node_page"
 LEASE_MS: Final = 2_000
 """A killed worker's tasks are given to another after this time."""
 

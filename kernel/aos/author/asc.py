@@ -11,8 +11,7 @@ from typing import Final
 
 from aos.author.errors import BuildFailed, ToolMissing
 from aos.author.project import Project
-from aos.author.running import Console, run
-from aos.author.toolchain import OS_RELEASE, systems
+from aos.author.toolchain import OS_RELEASE, Console, run, systems
 
 COMPILER: Final = "node_modules/assemblyscript/bin/asc.js"
 STAMP: Final = "node_modules/.aos-installed"

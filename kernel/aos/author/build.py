@@ -15,7 +15,7 @@ from typing import Final
 
 from aos.author.asc import compile_assemblyscript
 from aos.author.assemblyscript import generate, migration_class
-from aos.author.build_record import RECORD, BuildRecord, SourcesOfBuild, read_record
+from aos.author.build_record import GENERATED_CODE, RECORD, BuildRecord, SourcesOfBuild, read_record
 from aos.author.definitions import (
     Definitions,
     generated,
@@ -24,10 +24,9 @@ from aos.author.definitions import (
 )
 from aos.author.errors import BuildFailed
 from aos.author.project import AIR, ASSEMBLYSCRIPT, BUILD, GENERATED_AIR, Project
-from aos.author.running import Console
 from aos.author.rust import compile_rust
 from aos.author.sections import AIR_SECTION, take_sections
-from aos.author.source_files import GENERATED_CODE
+from aos.author.toolchain import Console
 from aos.errors import Unavailable
 from aos.host.apply.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective

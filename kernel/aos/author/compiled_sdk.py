@@ -35,9 +35,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.author.project import Project
-from aos.author.running import Report
 from aos.author.sdk import SDK, hashes
-from aos.author.toolchain import TARGET, Toolchain
+from aos.author.toolchain import TARGET, Report, Toolchain
 
 RECIPE: Final = 1
 """Part of the key. Increase it whenever the kept files or the build change."""

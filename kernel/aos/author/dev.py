@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from aos.author.build import Built, build
-from aos.author.build_record import names_text
+from aos.author.build_record import Changes, Watch, names_text
 from aos.author.live import LiveWorld, NoExecutors, short_path
 from aos.author.project import Project, read_project
-from aos.author.running import Console, Stopped
 from aos.author.scratch import prepare, put_in_force
 from aos.author.screen import Command, Options, Screen, Typed, parse_line
-from aos.author.source_files import Changes, Watch
+from aos.author.toolchain import Console, Stopped
 from aos.core.decide.answers import Admitted, Refusal
 from aos.errors import AosError, Refused
 from aos.host.door.writer import Item, open_writer

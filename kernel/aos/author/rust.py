@@ -22,15 +22,17 @@ from typing import Any, Final
 from aos.author.compiled_sdk import cache_folder, compiled_sdk
 from aos.author.errors import BuildFailed, ToolMissing
 from aos.author.project import RUST, ModuleSource, Project
-from aos.author.running import Console, Stopped, run
 from aos.author.toolchain import (
     MODULE_FLAGS,
     TARGET,
     WRAPPER,
+    Console,
+    Stopped,
     Toolchain,
     cargo_build,
     find_toolchain,
     programs,
+    run,
     sysroot_flags,
 )
 from aos.errors import Unavailable

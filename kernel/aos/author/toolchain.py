@@ -3,21 +3,25 @@
 It builds WASM in one of two ways: with the target that ``rustup target add`` installs, or from the
 sources of the standard library, which Debian ships. ``modules/build`` uses this file in a bare
 checkout, so it imports only the standard library.
+
+Run a compiler; its messages go to our stderr (spec/authoring.md, AU-4).
 """
 
 # ruff: noqa: S603  # it runs compilers
-
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Final
 
-from aos.author.errors import ToolMissing
+from aos.author.errors import BuildFailed, ToolMissing
 
 TARGET: Final = "wasm32-unknown-unknown"
 
@@ -53,6 +57,13 @@ _INSTALL: Final[Mapping[str, str]] = {
     "alpine": "`apk add rust cargo rust-wasm lld`",
 }
 """Commands by system, named by ID or ID_LIKE of os-release."""
+
+Report = Callable[[str], None]
+"""Called with a line about the build's progress."""
+
+LOOK_S: Final = 0.1
+ENDS_S: Final = 5.0
+"""Time that a compiler has to end after a signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +261,76 @@ def beside(program: Path, name: str) -> list[Path]:
     """Return the program ``name`` in the folder of ``program``, if there is one."""
     sibling = program.with_name(name)
     return [sibling] if os.access(sibling, os.X_OK) else []
+
+
+class Stopped(BuildFailed):
+    """The build was canceled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """The output of a build, and the request to cancel it."""
+
+    report: Report
+    given_up: Event = field(default_factory=Event)
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path,
+    program: str,
+    console: Console,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Run a program to its end and return its stdout. It inherits our stderr.
+
+    It has its own process group, which is ended with it: an interrupted or canceled build leaves no
+    processes behind.
+
+    Raises:
+        BuildFailed: Its exit code is not 0; it has printed the reason.
+        Stopped: The build was canceled.
+        ToolMissing: It cannot be started.
+    """
+    try:
+        child = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=cwd,
+            env=None if environment is None else dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ToolMissing(f"{command[0]}: cannot be started: {error.strerror}") from error
+    try:
+        out = _output(child, console, program)
+    except BaseException:
+        _end(child)
+        raise
+    if child.returncode != 0:
+        raise BuildFailed(_failure_text(child.returncode, program))
+    return out.decode(errors="replace")
+
+
+def _output(child: subprocess.Popen[bytes], console: Console, program: str) -> bytes:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.communicate(timeout=LOOK_S)[0]
+        if console.given_up.is_set():
+            raise Stopped(f"{program} was stopped")
+
+
+def _failure_text(code: int, program: str) -> str:
+    if code < 0:
+        return f"{program} was ended by {signal.Signals(-code).name}"
+    return f"{program} failed (exit code {code}); see above"
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(child.pid, number)
+            child.wait(ENDS_S)
+    child.communicate()

@@ -31,8 +31,8 @@ from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended, RunSettings, Started, run_world
-from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
+from aos.manifest.names import is_run_by_node
 from aos.private_memory import keep_memory_private
 from aos.values.digests import Hash
 from aos.worker.host_root import host_environment, with_machine

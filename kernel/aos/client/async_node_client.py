@@ -12,10 +12,22 @@ from typing import Self
 import httpx
 
 from aos.client import node_steps as steps
-from aos.client.following_node import EventStream, FollowedNode
-from aos.client.node_client import check_served, token_headers, unreachable
-from aos.client.node_connection import AnswerParts, Certificate, NodeAddress, tls_of
-from aos.client.node_errors import NodeUnavailable, error_of, read_json
+from aos.client.node_client import (
+    EventStream,
+    FollowedNode,
+    check_served,
+    token_headers,
+    unreachable,
+)
+from aos.client.node_connection import (
+    AnswerParts,
+    Certificate,
+    NodeAddress,
+    NodeUnavailable,
+    error_of,
+    read_json,
+    tls_of,
+)
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.requests import TIMEOUT_S, AwaitedClient, SharedRequests
 from aos.read.views.record_view import Document

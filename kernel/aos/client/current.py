@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 from aos.errors import BadUsage, Damage, Erased, Unavailable, excerpt, sentence
 from aos.host.folder.reader import WorldReader, open_reader
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.lens.lookup import find_cell
 from aos.read.views import cell_view
 from aos.read.views.record_view import Document

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from aos.client.current import Instance, key_words
-from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
+from aos.client.node_connection import (
+    NodeUnavailable,
+    NoSuchInstance,
+    error_of,
+    read_json,
+    refusal_of,
+)
 from aos.client.sending import Accepted, SendAnswer
 from aos.core.decide.answers import Duplicate, Refusal
 from aos.errors import BadUsage, Refused, excerpt

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overloa
 
 from aos.client import node_steps as steps
 from aos.client.current import Instance, WaitTimedOut, reached, too_late
-from aos.client.node_errors import NodeUnavailable
+from aos.client.node_connection import NodeUnavailable
 from aos.client.node_steps import Steps
 from aos.client.sending import SendAnswer
 from aos.core.decide.answers import Admitted, Refusal

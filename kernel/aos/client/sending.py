@@ -14,7 +14,7 @@ from aos.host.door.writer import Item, Writer
 from aos.host.errors import Busy
 from aos.host.folder.folder import WorldFolder
 from aos.manifest.effective import Effective
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 from aos.shell_text import shell_word
 
 RETRY_S: Final = 0.1

@@ -24,7 +24,7 @@ from aos.core.journal.records import (
 )
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import Mark, State
-from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.values.digests import Hash, digest
 
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from aos.flow.failure import Failure
 from aos.flow.history import History
-from aos.flow.message import Message, read_messages
+from aos.flow.operation import Message, read_messages
 from aos.flow.shapes import (
     expect_bytes,
     expect_list,

@@ -10,6 +10,8 @@ an author is mistaken for an iteration or for two names.
 
 The body has what the operation asks for and waits for, and its result. Its layout depends on the
 kind (FL-22); ``Details`` has the same fields for all of them.
+
+A message to a flow that no operation has consumed for good (spec/flow.md, FL-14, FL-25).
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from aos.flow.failure import Failure
-from aos.flow.message import Message, read_messages
 from aos.flow.shapes import expect_bytes, expect_list, expect_nat, expect_text, optional_nat
 from aos.values.cbor import Value
 from aos.values.errors import ValueProblem
@@ -331,3 +332,30 @@ _BODY_READERS: Final[Mapping[str, Callable[[list[Value], str], dict[str, Any]]]]
     **dict.fromkeys(("join", "race"), _join_fields),
     **dict.fromkeys(("branch", "scope", "loop"), _scope_fields),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """An event of ``schema``, as canonical CBOR. ``number`` is how many messages came to the flow
+    before it."""
+
+    number: int
+    schema: str
+    value: bytes
+
+
+def read_messages(value: Value, value_path: str) -> tuple[Message, ...]:
+    """Read a list of messages at ``value_path``. Raises ``ValueProblem``."""
+    return tuple(
+        _message(message, f"{value_path}[{index}]")
+        for index, message in enumerate(expect_list(value, value_path))
+    )
+
+
+def _message(value: Value, value_path: str) -> Message:
+    number, schema, data = expect_list(value, value_path, 3)
+    return Message(
+        number=expect_nat(number, f"{value_path}[0]"),
+        schema=expect_text(schema, f"{value_path}[1]"),
+        value=expect_bytes(data, f"{value_path}[2]"),
+    )

@@ -9,7 +9,7 @@ from typing import Final
 
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.task import TaskNow
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 

@@ -45,21 +45,20 @@ from aos.host.executors.task import (
     report_to_stderr,
 )
 from aos.host.folder.folder import WorldFolder, open_folder
-from aos.host.folder.lock_waiting import acquire_to_run
 from aos.host.folder.restore import Progress, check_key
 from aos.host.open_work import OpenEffect, OpenEffects, work_fields
-from aos.host.retention.marking_child import find_still_needed
+from aos.host.retention.marking import find_still_needed
 from aos.host.stamps import Sources
 from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.fault_reports import FaultReports
 from aos.host.world.restored_world import RestoredWorld, restored_world
 from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox
-from aos.store.lock import WorldLock
+from aos.store.lock import WorldLock, acquire_to_run
 from aos.store.store import Store
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash

@@ -10,9 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.manifest.builtin_types.host_types import HOST_TYPES
-from aos.manifest.builtin_types.service_types import GOVERNANCE_TYPES, LLM_TYPES, VAULT_TYPES
-from aos.manifest.builtin_types.type_notation import (
+from aos.manifest.builtin_types import (
     BOOL,
     BYTES,
     HASH,
@@ -29,18 +27,22 @@ from aos.manifest.builtin_types.type_notation import (
     ref,
     variant,
 )
+from aos.manifest.builtin_types.host_types import HOST_TYPES
+from aos.manifest.builtin_types.service_types import GOVERNANCE_TYPES, LLM_TYPES, VAULT_TYPES
 from aos.manifest.builtin_types.workspace_types import WORKSPACE_TYPES
-from aos.manifest.builtins import (
+from aos.manifest.names import (
     ANSWERED_EFFECTS,
     BLOB_GET,
     BLOB_PUT,
     CRON,
     HTTP,
+    KERNEL,
     KERNEL_EFFECTS,
+    NODE,
     PROVIDED_EFFECTS,
+    SYSTEM,
     TIMER,
 )
-from aos.manifest.names import KERNEL, NODE, SYSTEM
 
 Node = Mapping[str, Any]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
-from aos.manifest.builtins import UNSUPPORTED_EFFECTS
 from aos.manifest.expressions import (
     Expression,
     closure,
@@ -19,7 +18,7 @@ from aos.manifest.expressions import (
     without_comments,
 )
 from aos.manifest.limits import Range
-from aos.manifest.names import is_system
+from aos.manifest.names import UNSUPPORTED_EFFECTS, is_system
 from aos.manifest.sealed_places import SEALED, SEALED_PACKAGE
 from aos.values.errors import SchemaProblem, SchemaProblems
 from aos.values.expressions import read_types

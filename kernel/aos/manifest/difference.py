@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from aos.manifest.builtins import is_built_in
 from aos.manifest.effective import Effective, Executor, Route
 from aos.manifest.governance import GovernanceBlock
 from aos.manifest.keys import key_text
 from aos.manifest.manifest_secrets import Secret
+from aos.manifest.names import is_built_in
 from aos.manifest.plans import StepPlan
 from aos.manifest.schedules import ScheduleEntry
 from aos.values.cbor import decode_record

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from aos.errors import Damage, Refused
-from aos.manifest import builtins
+from aos.manifest import names
 from aos.manifest.expressions import closure, form_of, resolved
 from aos.manifest.forms import (
     ABI_DEFAULT,
@@ -359,9 +359,9 @@ class _View:
 
     def _schemas(self) -> dict[str, Schema]:
         schemas = compile_schemas(self.types)
-        if builtins.HTTP_PARAMS in schemas:
-            schemas[builtins.HTTP_PARAMS] = HttpParams(
-                schemas[builtins.HTTP_PARAMS], has_secrets=bool(self._nodes_of("defsecret"))
+        if names.HTTP_PARAMS in schemas:
+            schemas[names.HTTP_PARAMS] = HttpParams(
+                schemas[names.HTTP_PARAMS], has_secrets=bool(self._nodes_of("defsecret"))
             )
         return schemas
 
@@ -445,7 +445,7 @@ class _View:
             key_field=entry.get("key_field"),
             key_schema=workflow.key,
             creates=entry.get("creates", True),
-            reserved=frozenset(arms[name] for name in arms if name in builtins.CONTINUATIONS),
+            reserved=frozenset(arms[name] for name in arms if name in names.CONTINUATIONS),
         )
 
 

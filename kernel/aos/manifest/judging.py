@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from aos.manifest import meaning
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
-from aos.manifest.builtins import is_built_in
 from aos.manifest.effective import (
     DOCUMENTS_KEPT,
     SEMANTICS,
@@ -33,7 +32,7 @@ from aos.manifest.limits import (
     StepLimits,
     WorldLimits,
 )
-from aos.manifest.names import is_system
+from aos.manifest.names import is_built_in, is_system
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import hash_text, parse_hash
 from aos.values.errors import ValueProblem

@@ -11,9 +11,6 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Final
 
-from aos.manifest import builtins
-from aos.manifest.block_rules import governance_rules, plan_rules, schedule_rules
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.catalog import (
     Catalog,
     Findings,
@@ -25,7 +22,13 @@ from aos.manifest.catalog import (
     event_arms,
     within,
 )
-from aos.manifest.definition_rules import DEFINITION_RULES, WORKFLOW_SCHEMAS
+from aos.manifest.definition_rules import (
+    DEFINITION_RULES,
+    WORKFLOW_SCHEMAS,
+    governance_rules,
+    plan_rules,
+    schedule_rules,
+)
 from aos.manifest.expressions import (
     Expression,
     closure,
@@ -38,8 +41,17 @@ from aos.manifest.expressions import (
 )
 from aos.manifest.keys import parse_key
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
-from aos.manifest.linear_names import LINEAR, SENT_TO_LINEAR
-from aos.manifest.names import EXECUTOR_NAME, KERNEL, is_name
+from aos.manifest.names import (
+    CONTINUATIONS,
+    ERROR,
+    EXECUTOR_NAME,
+    KERNEL,
+    KERNEL_EFFECTS,
+    LINEAR,
+    ONLY_DELIVERED,
+    SENT_TO_LINEAR,
+    is_name,
+)
 from aos.manifest.schedules import SCHEDULE, SENT_TO_SCHEDULES
 from aos.values.errors import ValueProblem
 
@@ -181,7 +193,7 @@ def schema_roots(manifest: Node, definitions: Iterable[Node]) -> set[str]:
         if node["$kind"] == "defworkflow":
             roots |= {node[use] for use in WORKFLOW_SCHEMAS if use in node}
         elif node["$kind"] == "defeffect":
-            roots |= {node["params"], node["receipt"], builtins.ERROR}
+            roots |= {node["params"], node["receipt"], ERROR}
     return roots
 
 
@@ -197,10 +209,10 @@ def _subscription(entry: Node, pointer: str, catalog: Catalog) -> Findings:
     event, workflow = entry["event"], entry[target]
     yield from catalog.use("defschema", event, f"{pointer}/event")
     yield from catalog.use("defworkflow", workflow, f"{pointer}/{target}")
-    if event in builtins.CONTINUATIONS:
+    if event in CONTINUATIONS:
         yield (
             f"{pointer}/event",
-            f"{event} {builtins.ONLY_DELIVERED}",
+            f"{event} {ONLY_DELIVERED}",
             "remove the subscription: receipts find the instance that asked for the effect",
         )
         return
@@ -269,11 +281,7 @@ def _without_continuations(expression: Expression, types: Mapping[str, Expressio
     if form != "variant":
         return expression
     return {
-        form: {
-            tag: arm
-            for tag, arm in argument.items()
-            if arm.get("ref") not in builtins.CONTINUATIONS
-        }
+        form: {tag: arm for tag, arm in argument.items() if arm.get("ref") not in CONTINUATIONS}
     }
 
 
@@ -309,10 +317,10 @@ def ingress(event_names: Sequence[str], catalog: Catalog) -> Findings:
 
 def _ingress_event(name: str, pointer: str, catalog: Catalog) -> Findings:
     yield from catalog.use("defschema", name, pointer)
-    if name in builtins.CONTINUATIONS:
+    if name in CONTINUATIONS:
         yield (
             pointer,
-            f"{name} {builtins.ONLY_DELIVERED}",
+            f"{name} {ONLY_DELIVERED}",
             "remove it from the list: receipts find the instance that asked for the effect",
         )
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.manifest.builtins import WORKSPACE
-from aos.manifest.linear_names import LINEAR_PACKAGE
+from aos.manifest.names import LINEAR_PACKAGE, WORKSPACE
 from aos.manifest.schedules import SCHEDULE_PACKAGE
 from aos.manifest.sealed_places import SEALED_PACKAGE
 

@@ -13,11 +13,11 @@ from typing import Any, Final, TypeAlias
 from aos.errors import excerpt
 from aos.manifest import meaning
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
-from aos.manifest.builtins import is_built_in
 from aos.manifest.effective import Effective
 from aos.manifest.forms import Node, canonical
 from aos.manifest.judging import make, make_like, taking_part
 from aos.manifest.meaning import SECTIONS
+from aos.manifest.names import is_built_in
 from aos.manifest.patch import (
     FIELDS,
     OPS_MAX,

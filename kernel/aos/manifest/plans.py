@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aos.errors import Refused, excerpt
 from aos.manifest.limits import Range
-from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE, RESERVE, START
+from aos.manifest.names import LINEAR, LINEAR_PACKAGE, RESERVE, START
 from aos.values.cbor import Value, encode
 from aos.values.errors import ValueProblem
 

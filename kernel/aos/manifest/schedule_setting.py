@@ -9,7 +9,7 @@ from typing import Any, Final
 from aos.errors import excerpt
 from aos.manifest.catalog import Catalog, Findings, Node
 from aos.manifest.expressions import closure
-from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE, START
+from aos.manifest.names import LINEAR, LINEAR_PACKAGE, START
 from aos.manifest.plans import (
     LinearRefused,
     StepPlan,

@@ -7,34 +7,37 @@ Rule 1: a request is refused at the first check that it fails. Nothing of a body
 token and the query are valid.
 
 Rule 2: every answer that is not a success is a problem document.
+
+The files of the header log, ``GET /log/…``, are for witnesses and monitors (N-119c, PF-20). They
+hold headers of frames and signed notes, and no record: everyone may read them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 
 from aos.errors import AosError, excerpt
 from aos.node import bodies, json_schema
 from aos.node.access import Door, caller_of, check_origin, check_scope, headers_of
 from aos.node.bodies import ClientGoneError
-from aos.node.calls import ApiCall, ApiReply, ApiStream
+from aos.node.calls import ApiCall, ApiReply, ApiStream, connection_of
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
-from aos.node.log_files import LOG_PREFIX, log_file
-from aos.node.problems import Problem
+from aos.node.problems import Problem, problem_of
 from aos.node.queries import read_query
-from aos.node.refusals import problem_of
 from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.sessions import POLL, READING, STREAM, WAIT, raced
 from aos.node.tokens import Token
-from aos.node.unread_answers import connection_of
+from aos.prove.headerlog.stored_log import CHECKPOINT, TIMESTAMP, StoredLog
 from aos.values.spelling import time_text
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -52,6 +55,16 @@ _ONCE: Final = frozenset(
 
 _ALWAYS: Final = ((b"x-content-type-options", b"nosniff"),)
 _ANYONE: Final = Token(name="anyone", scopes=())
+
+LOG_PREFIX: Final = "/log/"
+_TILE: Final = re.compile(
+    r"tile/(?:entries|[0-7])/(?:x[0-9]{3}/){0,6}[0-9]{3}(?:\.p/(?:[1-9]|[1-9][0-9]|1[0-9]{2}|2[0-4]"
+    r"[0-9]|25[0-5]))?"
+)
+_TYPES: Final = {CHECKPOINT: "text/plain; charset=utf-8", TIMESTAMP: "application/timestamp-reply"}
+_BYTES: Final = "application/octet-stream"
+_CHANGES: Final = "no-cache"
+_NEVER_CHANGES: Final = "max-age=31536000, immutable"
 
 
 class App:
@@ -334,3 +347,27 @@ def _wait_kind(call: ApiCall) -> str | None:
     if operation.startswith("read_") and operation not in ("read_metrics", "read_openapi"):
         return READING
     return None
+
+
+def log_file(world: Path, path: str) -> ApiReply:
+    """Read one file of the log. It may read the disk, so it is called on a thread.
+
+    Raises:
+        Problem: There is no such file.
+        Damage: A link or another special file has its name.
+    """
+    name = path.removeprefix(LOG_PREFIX)
+    is_tile = _TILE.fullmatch(name) is not None
+    data = None
+    if is_tile or name in _TYPES:
+        with StoredLog.of_world(world) as log:
+            data = None if log is None else log.file(tuple(name.split("/")))
+    if data is None:
+        raise Problem(
+            404, "path_is_unknown", "the header log has no such file (aos checkpoint makes the log)"
+        )
+    return ApiReply(
+        data=data,
+        media=_TYPES.get(name, _BYTES),
+        headers={"cache-control": _NEVER_CHANGES if is_tile else _CHANGES},
+    )

@@ -19,14 +19,13 @@ from typing import Any
 from aos.core.journal.records import CellId
 from aos.errors import AosError
 from aos.host.apply.apply import left_by
-from aos.host.apply.dry_run import dry_run_of, gate_flows, ways_out
-from aos.host.apply.report import apply_report
+from aos.host.apply.dry_run import apply_report, dry_run_of, gate_flows, ways_out
 from aos.host.folder.reader import open_reader
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
 from aos.private_memory import keep_memory_private
-from aos.read.lens.gate_document import gate_document
-from aos.read.lens.json_values import as_json
+from aos.read.lens.flow_lens import gate_document
+from aos.read.lens.words import as_json
 from aos.values.digests import content_hash
 
 

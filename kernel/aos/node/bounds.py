@@ -26,8 +26,8 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from aos.node.bodies import BODY_S, KIB, PROBLEM
+from aos.node.calls import SCOPE_KEY, Delivery, DeliveryListener
 from aos.node.problems import Problem
-from aos.node.unread_answers import SCOPE_KEY, Delivery, DeliveryListener
 
 HEADER_BYTES_MAX: Final = 32 * KIB
 HEADERS_MAX: Final = 100

@@ -1,14 +1,102 @@
-"""A request as a handler sees it, and the two kinds of answer that a handler gives."""
+"""A request as a handler sees it, the two kinds of answer that a handler gives, and whether a
+client has read its answer, as far as its connection shows (N-52a).
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import enum
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Protocol, TypeAlias
 
+from aos.node.bodies import ClientGoneError
 from aos.node.routes import ApiRoute
 from aos.node.tokens import Token
-from aos.node.unread_answers import SILENT, ClientConnection
+
+SCOPE_KEY: Final = "aos.connection"
+"""The key of a request's scope under which a front puts the connection of its client."""
+
+
+class Delivery(enum.Enum):
+    """How the connection of an answer ended, or was used again."""
+
+    READ = "read"
+    """Nothing shows that the client did not read the answer."""
+    UNREAD = "unread"
+    """The client cannot have read the whole answer."""
+    IN_DOUBT = "in doubt"
+    """The connection was reset: most probably the client did not read the answer."""
+
+
+DeliveryListener: TypeAlias = Callable[[Delivery], None]
+
+
+class ClientConnection(Protocol):
+    """The connection of one request."""
+
+    def is_gone(self) -> bool:
+        """Return whether the client has closed it; no answer would reach the client any more."""
+
+    def watch(self, listener: DeliveryListener) -> None:
+        """Call ``listener`` once, when the delivery of the answer of this request is known."""
+
+
+class _SilentConnection:
+    """A connection of which nothing is known: its client is there, and reads every answer."""
+
+    def is_gone(self) -> bool:
+        return False
+
+    def watch(self, listener: DeliveryListener) -> None:
+        """Never call ``listener``."""
+
+
+SILENT: Final[ClientConnection] = _SilentConnection()
+
+
+def connection_of(scope: MutableMapping[str, Any]) -> ClientConnection:
+    """Return the connection of a request."""
+    connection: ClientConnection = scope.get(SCOPE_KEY, SILENT)
+    return connection
+
+
+class AnsweredClaims:
+    """The claims whose answers are on their way to workers (N-52a), by keys of their desk."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, object] = {}
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the delivery of the last answer to this claim is not known yet."""
+        return key in self._answers
+
+    def repeated(self, key: Hashable) -> None:
+        """The worker makes this claim again and gets what it got before: earlier answers do not
+        matter any more."""
+        self._answers.pop(key, None)
+
+    def watch(
+        self, key: Hashable, connection: ClientConnection, take_back: Callable[[Delivery], None]
+    ) -> None:
+        """Call ``take_back`` if the answer to a claim does not, or may not, reach its client.
+
+        Raises:
+            ClientGoneError: It cannot: the client has closed the connection. ``take_back`` was
+                called.
+        """
+        if connection.is_gone():
+            take_back(Delivery.UNREAD)
+            raise ClientGoneError
+        this_answer = self._answers[key] = object()
+
+        def delivered(delivery: Delivery) -> None:
+            if self._answers.get(key) is not this_answer:
+                return  # the worker made the claim again
+            del self._answers[key]
+            if delivery is not Delivery.READ:
+                take_back(delivery)
+
+        connection.watch(delivered)
 
 
 @dataclass(slots=True, kw_only=True)

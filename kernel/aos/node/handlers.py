@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Rule
 from aos.errors import AosError, BadUsage
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.node import bodies, openapi
 from aos.node.batches.batch_requests import (
@@ -21,15 +21,20 @@ from aos.node.batches.batch_requests import (
     stop_batch,
 )
 from aos.node.calls import ApiCall, ApiReply, ApiStream
-from aos.node.events import send_events
+from aos.node.events import command_schedule, create_schedule, send_events
 from aos.node.leases.work import LeasedWork
-from aos.node.manifest_requests import apply_manifest, govern, try_manifest
 from aos.node.metrics import metrics_text
-from aos.node.operating import make_snapshot, send_command, stage_module
+from aos.node.operating import (
+    apply_manifest,
+    govern,
+    make_snapshot,
+    send_command,
+    stage_module,
+    try_manifest,
+)
 from aos.node.problems import Problem
 from aos.node.reading import read_document
 from aos.node.routes import TEXT
-from aos.node.schedule_requests import command_schedule, create_schedule
 from aos.node.services import Services
 from aos.node.steps.linear_requests import cancel_linear, start_linear, wake_linear
 from aos.node.streaming import stream_feed, stream_journal
@@ -43,14 +48,9 @@ from aos.node.work_requests import (
 from aos.read.operations.operation import names_fields
 from aos.read.operations.table import BY_NAME, OPERATIONS
 from aos.read.views.clock_view import ahead_ns, ahead_text
-from aos.read.views.process_view import (
-    process_document,
-    with_process,
-    work_document,
-)
+from aos.read.views.journal_view import value_bytes
 from aos.read.views.record_view import Document
-from aos.read.views.value_view import value_bytes
-from aos.read.views.view import Running, View
+from aos.read.views.view import Running, View, process_document, with_process, work_document
 
 BEHIND_S: Final = 5.0
 """Seconds that the follower may be behind, and the kernel process silent."""

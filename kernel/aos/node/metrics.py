@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from aos.core.journal.records import Faulted, KernelReceipt, Receipt, Record
 from aos.core.state.state import State
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.read.views.clock_view import ahead_ns
 
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from typing import Any, Final
 
 from aos.errors import BadUsage, excerpt
 from aos.host.executors.limiter import Limit
-from aos.manifest.builtins import is_run_by_node
-from aos.manifest.linear_names import LINEAR
-from aos.manifest.names import is_name
+from aos.manifest.names import LINEAR, is_name, is_run_by_node
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.node.webhooks import Webhook
 from aos.read.index.indexed_workflows import ATTRIBUTES_MAX, SearchSettings

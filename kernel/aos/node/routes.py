@@ -25,8 +25,19 @@ from aos.node.leases import schemas as leased
 from aos.node.tokens import OPERATE, READ, SEND, WORK
 from aos.read.operations.batch_reads import BATCH_ID
 from aos.read.operations.journal_reads import KIND
-from aos.read.operations.operation import ApiLink, Parameter, ReadOperation, Schema
-from aos.read.operations.parameters import FLAG, HASH, KEY, NAME, SEQ, SPELLED, WORKFLOW
+from aos.read.operations.operation import (
+    FLAG,
+    HASH,
+    KEY,
+    NAME,
+    SEQ,
+    SPELLED,
+    WORKFLOW,
+    ApiLink,
+    Parameter,
+    ReadOperation,
+    Schema,
+)
 from aos.read.operations.table import BATCHES, FLOWS, LINEAR, PROPOSALS, SCHEDULES, WORLD
 from aos.read.views import document_types as shown
 

@@ -10,7 +10,7 @@ from aos.errors import Damage, Erased
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.node.bodies import BodyRoom
 from aos.node.kept_index import KeptIndex
 from aos.node.leases.work import LeasedWork

@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 from aos.host.follower import Follower
 from aos.node.bodies import write_json
 from aos.node.calls import ApiCall, ApiStream
-from aos.node.feed import emitted, unknown_schemas
 from aos.node.problems import Problem
 from aos.node.routes import EVENT_STREAM
 from aos.node.services import Services
+from aos.node.webhooks import emitted, unknown_schemas
 from aos.read.lens.ports import first_kept
 from aos.read.views.journal_view import RecordReader, selection
 from aos.read.views.view import View

@@ -31,11 +31,10 @@ from aos.node.queries import read_query
 from aos.node.rates import EXAMPLES, interval_of
 from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
-from aos.page.batch_condition import joined
-from aos.page.command_forms import SEEN, command_line, seen_in
+from aos.page.command_forms import SEEN, STALE, command_line, seen_in
+from aos.page.page_buttons import joined
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
-from aos.page.seen_commands import STALE
-from aos.read.operations.parameters import WHERE, WORKFLOW
+from aos.read.operations.operation import WHERE, WORKFLOW
 from aos.read.views.record_view import Document
 
 BEGIN: Final = BY_PATH["/v1/batches"][POST]

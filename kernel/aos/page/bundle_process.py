@@ -18,7 +18,7 @@ from aos.errors import AosError, sentence
 from aos.host.transfer.importing import import_world
 from aos.node.child_program import tell, while_read
 from aos.private_memory import keep_memory_private
-from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import verify_bundle
 from aos.store.errors import CommitFailed, NoRoom
 
 SAY_S: Final = 0.2

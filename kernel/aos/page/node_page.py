@@ -1,7 +1,13 @@
-"""The page of a node: the same pages, read through the front (spec/page.md, PG-50 to PG-53)."""
+"""The page of a node: the same pages, read through the front (spec/page.md, PG-50 to PG-53).
+
+    python -m aos.page.node_page
+
+is the program of a node's front with the page at ``/``: ``aos.node.front`` with further paths.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
@@ -9,21 +15,22 @@ from typing import Any, Final
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.follower import Follower
-from aos.node.application import App
+from aos.node.application import LOG_PREFIX, App
 from aos.node.calls import ApiCall, ApiReply
+from aos.node.front import main
 from aos.node.handlers import HANDLERS
-from aos.node.log_files import LOG_PREFIX
 from aos.node.problems import text_for_clients
 from aos.node.reading import BY_NAME as READ_REQUESTS
 from aos.node.routes import BY_PATH, ROUTES
 from aos.node.services import Services
 from aos.node.tokens import OWNER
 from aos.page.node_parts import NodeParts, forms_of
-from aos.page.node_session import NodeSession
 from aos.page.page_app import LIVE, PageApp, Receive, Scope, Send
 from aos.page.page_forms import FormTokens, PageForms
+from aos.page.page_session import NodeSession
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import SLUG_DIGITS, PageWorlds
+from aos.private_memory import keep_memory_private
 from aos.read.views.record_view import Document
 
 OPERATION: Final = "page"
@@ -170,3 +177,8 @@ class _NodeWorld(PageWorld):
 def mounted(app: App, services: Services) -> NodePage:
     """Return the application of a front with the page."""
     return NodePage(app, services)
+
+
+if __name__ == "__main__":
+    keep_memory_private()
+    sys.exit(main(mounted))

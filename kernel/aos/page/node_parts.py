@@ -19,10 +19,9 @@ from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
 from aos.page.page_links import PageLinks, read_id_segment
-from aos.page.page_table import Page, Path, TargetQuery, one_word
+from aos.page.page_table import Page, Path, TargetQuery, has_workflow, one_word
 from aos.page.page_world import PageWorld
 from aos.page.send_form import SendForm, SendLinks
-from aos.page.world_parts import has_workflow
 from aos.read.views.view import View
 
 SCHEDULES: Final = "/schedules"

@@ -15,15 +15,14 @@ from typing import Any, Final
 
 from aos.core.journal.records import Manifest
 from aos.errors import AosError, Pruned
-from aos.node.list_time import ListTime
 from aos.node.problems import Problem
-from aos.page.cell_steps import cell_step
-from aos.page.cell_timeline import cell_timeline
+from aos.node.reading import ListTime
+from aos.page.cell_timeline import cell_step, cell_timeline
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_links import PageLinks
+from aos.page.page_table import cell_parts
 from aos.page.page_world import PageWorld, if_readable
-from aos.page.world_parts import cell_parts
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 from aos.read.views.journal_view import MINUTE_NS, MINUTES
 from aos.read.views.record_view import Document
 from aos.read.views.view import View

@@ -26,10 +26,9 @@ from starlette.routing import Match, Route, Router
 from aos.errors import AosError
 from aos.node.access import Door, check_origin, headers_of
 from aos.node.bodies import JSON, KIB, PROBLEM, ClientGoneError
-from aos.node.list_time import LIST_IS_LATE
-from aos.node.problems import Problem
+from aos.node.problems import Problem, problem_of
 from aos.node.queries import read_query
-from aos.node.refusals import problem_of
+from aos.node.reading import LIST_IS_LATE
 from aos.node.routes import GET, ApiRoute
 from aos.node.sessions import Session
 from aos.node.tokens import READ
@@ -39,13 +38,11 @@ from aos.page.page_forms import FormCall, PageForm, Visit, check_same_site
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
 from aos.page.page_search import FOUND_MAX, search
-from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page
+from aos.page.page_table import NAVIGATION, NOT_LIVE, PAGES, Page, known_navigation, part_navigation
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld, document_or_404
 from aos.page.page_worlds import PageWorlds
-from aos.page.world_parts import known_navigation, part_navigation
-from aos.read.operations.operation import Parameter
-from aos.read.operations.parameters import SEQ
+from aos.read.operations.operation import SEQ, Parameter
 from aos.read.views.view import View
 
 if TYPE_CHECKING:  # a page without a node does not import it

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from aos.core.state.state import State
 from aos.errors import BadUsage
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.words import compact
 from aos.read.views.flow_reading import flow_names

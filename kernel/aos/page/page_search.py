@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 from aos.core.journal.records import CellId
 from aos.errors import BadUsage
-from aos.node.list_time import ListTime
 from aos.node.problems import Problem
+from aos.node.reading import ListTime
 from aos.page.page_links import PageLinks
 from aos.read.lens.lookup import find_intent, spells, workflow_names
 from aos.read.lens.words import key_text

@@ -15,26 +15,20 @@ from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import STORE, WorldFolder, open_folder
 from aos.host.follower import Follower
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.host.transfer.adopting import origin_at
 from aos.node.kept_index import KeptIndex
-from aos.node.list_time import LIST_S, ListTime, timed
 from aos.node.node_settings import read_settings
-from aos.node.problems import Problem
+from aos.node.problems import REFUSED, Problem
 from aos.node.readers import Readers
-from aos.node.reading import BY_NAME, read_document
-from aos.node.refusals import REFUSED
+from aos.node.reading import BY_NAME, LIST_S, ListTime, read_document, timed
 from aos.page.bundle_reading import BundleReading
 from aos.read.operations.journal_reads import READ_MINUTES
 from aos.read.operations.operation import names_fields
 from aos.read.views.cell_selection import BY_KEY
-from aos.read.views.process_view import (
-    process_document,
-    with_process,
-)
+from aos.read.views.journal_view import value_bytes
 from aos.read.views.record_view import Document
-from aos.read.views.value_view import value_bytes
-from aos.read.views.view import Running, View
+from aos.read.views.view import Running, View, process_document, with_process
 from aos.values.digests import Hash, hash_text
 
 T = TypeVar("T")

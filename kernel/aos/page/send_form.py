@@ -20,18 +20,16 @@ from typing import Any, Final
 from aos.core.decide.answers import Rule
 from aos.errors import AosError
 from aos.host.errors import Busy
-from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
-from aos.manifest.names import is_system
+from aos.manifest.names import CONTINUATIONS, ONLY_DELIVERED, is_system
 from aos.node import json_schema
 from aos.node.access import check_scope
 from aos.node.bodies import BATCH_BYTES_MAX, ITEMS_MAX, LARGE_BYTES, too_large
 from aos.node.calls import ApiCall
 from aos.node.events import DURABLE, event_body_max, not_allowed
 from aos.node.handlers import HANDLERS
-from aos.node.problems import Problem
+from aos.node.problems import Problem, problem_of
 from aos.node.queries import read_query
-from aos.node.refusals import problem_of
 from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.tokens import SEND, Token
@@ -39,8 +37,7 @@ from aos.page.page_buttons import PageButton
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
 from aos.page.page_links import PageLinks
 from aos.page.page_text import TEXT_MAX
-from aos.read.operations.operation import Parameter
-from aos.read.operations.parameters import NAME, TEXT_KEY
+from aos.read.operations.operation import NAME, TEXT_KEY, Parameter
 from aos.values.errors import ValueProblem, quoted
 from aos.values.expressions import (
     UNIT,

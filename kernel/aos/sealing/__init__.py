@@ -9,7 +9,6 @@ A client seals a field before it sends an event::
     client.send("card/Given@1", {"order_id": "o-1", "cents": 500, "card": card}, id="order-1")
 """
 
-from aos.sealing.keyring import CannotOpen, Keyring, SealedValue
-from aos.sealing.sealing_key import SealingKey
+from aos.sealing.keyring import CannotOpen, Keyring, SealedValue, SealingKey
 
 __all__ = ["CannotOpen", "Keyring", "SealedValue", "SealingKey"]

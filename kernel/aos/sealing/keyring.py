@@ -1,22 +1,122 @@
-"""``Keyring``: seals values under its current key, and opens those of all its keys (SL-30 to
-SL-34)."""
+"""Keys that seal values, and ``Keyring``, which seals under its current key and opens those of all
+its keys (spec/sealed.md, SL-20 to SL-26, SL-30 to SL-34).
+
+    0x01 | key id (8) | nonce (24) | ciphertext and tag (plaintext + 16)
+    `--------- header, authenticated ---'
+
+XChaCha20-Poly1305 (IETF). The nonce is a keyed hash of the plaintext and of the place where it was
+sealed, so a value that is sealed again for the same place has the same bytes, and two different
+plaintexts never share a nonce.
+
+``sealed_event`` seals the places of an event before it is sent, ``unsealed`` opens those of a
+document (SL-11, SL-14).
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from blake3 import blake3
+from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_decrypt,
+    crypto_aead_xchacha20poly1305_ietf_encrypt,
+)
+from nacl.exceptions import CryptoError
+
 from aos.errors import BadUsage, Refused
-from aos.manifest.sealed_places import form_problem
-from aos.sealing.sealing_key import SECRET_BYTES, Altered, SealingKey, SealingOrigin, key_id_of
+from aos.manifest.effective import Effective
+from aos.manifest.sealed_places import (
+    HEADER_BYTES,
+    KEY_ID_BYTES,
+    NONCE_BYTES,
+    SEALED_BYTES_MIN,
+    VERSION,
+    changed,
+    form_problem,
+)
 from aos.values.cbor import INGRESS_BYTES_MAX, Value, decode_ingress, encode
-from aos.values.digests import HASH_BYTES, Hash, parse_hash
+from aos.values.digests import HASH_BYTES, Hash, derive, parse_hash
 from aos.values.errors import ValueProblem
-from aos.values.spelling import base64_text
+from aos.values.show import untyped_to_json
+from aos.values.spelling import base64_bytes, base64_text
+
+SECRET_BYTES: Final = 32
+
+_ID: Final = "aos/sealed/1 key id"
+_CIPHER: Final = "aos/sealed/1 cipher"
+_NONCE: Final = "aos/sealed/1 nonce"
 
 ROOT: Final = "$"
+
+CARRIED: Final = "$sealed"
+"""``{"$sealed": base64}`` in an event to seal is a value that is sealed already."""
+
+_BASE64_CHARACTERS_MIN: Final = 4 * SEALED_BYTES_MIN // 3
+
+
+class Altered(Exception):
+    """The bytes are not what this key sealed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealingOrigin:
+    """The occasion for which a value is sealed: part of its nonce (SL-23).
+
+    ``kind`` is ``submission`` with the submission id of the event, ``intent`` with the 32 bytes of
+    its hash, or ``random`` with 32 random bytes.
+    """
+
+    kind: str
+    id: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SealingKey:
+    """A secret of 32 bytes, and the keys that are derived from it (SL-21)."""
+
+    secret: bytes = field(repr=False)
+    id: bytes = field(init=False)
+    _cipher: bytes = field(init=False, repr=False)
+    _nonce: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        assert len(self.secret) == SECRET_BYTES, "a secret of another length"
+        object.__setattr__(self, "id", derive(_ID, self.secret, KEY_ID_BYTES))
+        object.__setattr__(self, "_cipher", derive(_CIPHER, self.secret, SECRET_BYTES))
+        object.__setattr__(self, "_nonce", derive(_NONCE, self.secret, SECRET_BYTES))
+
+    def seal(self, plaintext: bytes, origin: SealingOrigin, path: str) -> bytes:
+        """The sealed form of ``plaintext``: 49 bytes more. The same arguments give the same bytes
+        (SL-23)."""
+        nonce_input = encode([origin.kind, origin.id, path, plaintext])
+        nonce = blake3(nonce_input, key=self._nonce).digest(length=NONCE_BYTES)
+        header = bytes([VERSION]) + self.id + nonce
+        return header + crypto_aead_xchacha20poly1305_ietf_encrypt(
+            plaintext, header, nonce, self._cipher
+        )
+
+    def open(self, sealed: bytes) -> bytes:
+        """The plaintext of bytes in the sealed form, which name this key.
+
+        Raises:
+            Altered: A bit of the header or of the ciphertext is not as it was sealed.
+        """
+        header, ciphertext = sealed[:HEADER_BYTES], sealed[HEADER_BYTES:]
+        try:
+            return crypto_aead_xchacha20poly1305_ietf_decrypt(
+                ciphertext, header, header[-NONCE_BYTES:], self._cipher
+            )
+        except (CryptoError, ValueError) as error:
+            raise Altered from error
+
+
+def key_id_of(sealed: bytes) -> bytes:
+    """The id of the key that sealed ``sealed``, which must have the sealed form."""
+    return sealed[1 : 1 + KEY_ID_BYTES]
 
 
 class SealedValue(bytes):
@@ -171,3 +271,65 @@ def opened_or_same(keyring: Keyring, data: bytes) -> Any:
         return keyring.open(data)
     except CannotOpen:
         return data
+
+
+def sealed_event(
+    keyring: Keyring, manifest: Effective, schema: str, value: object, submission_id: str | None
+) -> object:
+    """Authoring JSON of an event in which the sealed places have plaintexts -> the same with their
+    sealed forms. A schema that the manifest does not have is left to the kernel.
+
+    Raises:
+        ValueProblem: A place has no value, or a value that is sealed already and that this keyring
+            does not open. Its text quotes neither.
+    """
+
+    def seal(path: str, part: Any) -> str:
+        if isinstance(part, Mapping) and CARRIED in part:
+            return _carried(keyring, path, part)
+        if part is None:
+            raise ValueProblem("expected a value to seal, found null", path=path)
+        try:
+            return base64_text(keyring.seal(part, submission_id=submission_id, path=path))
+        except BadUsage as problem:
+            raise ValueProblem(str(problem), path=path) from None
+
+    if schema not in manifest.sealing:
+        return value
+    return changed(manifest.schemas[schema], value, manifest.schemas, seal)
+
+
+def _carried(keyring: Keyring, path: str, part: Mapping[str, object]) -> str:
+    text = part[CARRIED]
+    data = base64_bytes(text) if isinstance(text, str) and len(part) == 1 else None
+    problem = form_problem(data)
+    try:
+        if problem is None and data is not None:
+            keyring.open(data)
+            return base64_text(data)
+    except CannotOpen as refusal:
+        problem = str(refusal)
+    raise ValueProblem(f"{CARRIED}: {problem}", path=path)
+
+
+def unsealed(keyring: Keyring, document: Any) -> Any:
+    """A copy of a JSON document in which each sealed value, as base64 text, that the keyring opens
+    is replaced by its plaintext. All other text is left as it is."""
+    if isinstance(document, str):
+        return _opened_text(keyring, document)
+    if isinstance(document, list | tuple):
+        return [unsealed(keyring, element) for element in document]
+    if isinstance(document, Mapping):
+        return {key: unsealed(keyring, value) for key, value in document.items()}
+    return document
+
+
+def _opened_text(keyring: Keyring, text: str) -> object:
+    # The first byte, 0x01, makes the first character A.
+    if len(text) < _BASE64_CHARACTERS_MIN or not text.startswith("A"):
+        return text
+    data = base64_bytes(text)
+    if data is None:
+        return text
+    plaintext = opened_or_same(keyring, data)
+    return text if plaintext is data else untyped_to_json(plaintext)

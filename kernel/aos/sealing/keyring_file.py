@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import BadUsage, Refused, Unavailable
-from aos.sealing.keyring import Keyring
-from aos.sealing.sealing_key import SECRET_BYTES, SealingKey
+from aos.sealing.keyring import SECRET_BYTES, Keyring, SealingKey
 from aos.shell_text import shell_word
 from aos.store.part_file import FileTaken, write_file
 from aos.store.plain_files import PlainFolder, open_named

@@ -12,10 +12,10 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # the names below, only for type checkers
-    from aos.testing.crashes import everywhere
     from aos.testing.effects import Effect
     from aos.testing.governing import ProposalSeen
     from aos.testing.plain import like
+    from aos.testing.play import everywhere
     from aos.testing.problems import (
         BlockerSeen,
         CellFailed,
@@ -62,7 +62,7 @@ _PLACES: Final = {
     "WorldProblem": "problems",
     "answered": "transition",
     "canceled": "transition",
-    "everywhere": "crashes",
+    "everywhere": "play",
     "failed": "transition",
     "frame": "transition",
     "in_turn": "scripts",

@@ -50,12 +50,11 @@ from aos.core.pending import Sealed, receipt_digest
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
-from aos.host.ended_flows import ended_receivers
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore_kernel
-from aos.host.package_checks import GUARDED, refused_event
+from aos.host.package_checks import GUARDED, ended_receivers, refused_event
 from aos.host.schedules import refused_manifest, schedule_events
-from aos.host.world.erasing import unerasable
+from aos.host.world.checks import unerasable
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.load import Loaded
@@ -63,14 +62,13 @@ from aos.manifest.schedules import SCHEDULE
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.verify.roots import recorded_snapshots
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Manifests
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
 from aos.store.stored_world import open_stored
 from aos.testing import governing
 from aos.testing.problems import InputRefused
-from aos.testing.sandboxes import SHARED
-from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, WORLD_KEY
+from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, SHARED, WORLD_KEY
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, derive, hash_text
 

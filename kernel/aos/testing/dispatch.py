@@ -22,9 +22,9 @@ from aos.host.executors.enclosures import Enclosed, Enclosing
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.redelivery import LOST_PROBLEM, Redelivery
 from aos.host.folder.secrets import checked, unavailable
-from aos.manifest.builtins import CRON, TIMER
 from aos.manifest.effective import Effective
 from aos.manifest.manifest_secrets import Secret
+from aos.manifest.names import CRON, TIMER
 from aos.testing.desk import Desk
 from aos.testing.functions import AnotherAttempt, Functions, Loop, StepHandlers, Stop
 from aos.testing.plain import payload_bytes, plain, plain_key

@@ -24,11 +24,18 @@ from aos.core.kernel_protocol import CellView
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.host.executors.enclosures import Enclosed
-from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
-from aos.linear.ready import matches
-from aos.linear.rows import LinearState, claimable, current_row, step_document
+from aos.linear import (
+    LinearState,
+    OutcomeInvalid,
+    claimable,
+    current_row,
+    matches,
+    outbound_values,
+    outcome_value,
+    step_document,
+)
 from aos.manifest.effective import Effective
-from aos.manifest.linear_names import CLAIM, LINEAR, RESULT
+from aos.manifest.names import CLAIM, LINEAR, RESULT
 from aos.testing.desk import Desk
 from aos.testing.scripts import Reply
 from aos.values.cbor import Value, decode_record, encode

@@ -17,9 +17,8 @@ from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.host.executors.agentos_http import in_their_form
 from aos.host.executors.task import Outcome
-from aos.manifest.builtins import HTTP
 from aos.manifest.forms import AGENTOS
-from aos.manifest.names import NODE
+from aos.manifest.names import HTTP, NODE
 from aos.testing.desk import Desk
 from aos.testing.plain import Span, canonical, read_span
 from aos.testing.problems import WorldProblem

@@ -1,6 +1,11 @@
-"""Load the manifest that a test names: a path, nodes, or a loaded one (spec/testing.md, T-2, T-3).
+"""Load the manifest that a test names, a path, nodes or a loaded one (spec/testing.md, T-2, T-3),
+and run its modules in one sandbox for all worlds of a process (T-7).
 
 The files of a manifest are read from disk again only if one of them has changed (T-7).
+
+A guest needs a larger stack than a test's thread has (``aos.sandbox.stack``), and a sandbox must
+not be used by two threads at the same time. So one thread has both, and compiled modules stay
+cached after the world that needed them first.
 """
 
 from __future__ import annotations
@@ -8,23 +13,28 @@ from __future__ import annotations
 import copy
 import json
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from queue import SimpleQueue
+from typing import Any, Final, TypeAlias, TypeVar
 
 from nacl.signing import SigningKey
 
-from aos.errors import BadUsage
+from aos.core.journal.ports import Call, Ran
+from aos.errors import BadUsage, Damage
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, read_manifest_files
 from aos.manifest.keys import key_text
 from aos.manifest.load import Loaded, ManifestProblems, Problem, load
 from aos.manifest.names import NODE
+from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import check_module
-from aos.testing.sandboxes import SHARED
+from aos.sandbox.stack import big_stacks
 from aos.values.cbor import encode
-from aos.values.digests import Hash, derive, digest
+from aos.values.digests import Hash, derive, digest, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 
@@ -40,6 +50,8 @@ LOADED_MAX: Final = 64
 READINGS_MAX: Final = 64
 
 _loaded: OrderedDict[Hash, Loaded] = OrderedDict()
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,3 +217,63 @@ def _stamps(path: Path, names: Iterable[str]) -> dict[str, Stamp] | None:
             return None
         stamps[name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     return stamps
+
+
+class SharedSandbox:
+    """A module runner. Its methods may only be called from code that ``on_module_thread`` runs."""
+
+    def __init__(self) -> None:
+        self._process = 0
+        self._lock = threading.Lock()
+        self._modules: dict[Hash, bytes] = {}
+        self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._sandbox: Sandbox | None = None
+
+    def add(self, modules: Mapping[Hash, bytes]) -> None:
+        self._modules.update(modules)
+
+    def run(self, call: Call) -> Ran:
+        if self._sandbox is None:
+            self._sandbox = Sandbox(self._load)
+        return self._sandbox.run(call)
+
+    def on_module_thread(self, function: Callable[[], T]) -> T:
+        """Call ``function`` on the thread that runs modules, and wait. Raises what it raises."""
+        self._start()
+        ended: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                ended.set_result(function())
+            except BaseException as problem:  # noqa: BLE001  # carried over to the caller
+                ended.set_exception(problem)
+
+        self._todo.put(do)
+        return ended.result()
+
+    def _start(self) -> None:
+        # A forked process has a copy of this object, but not its thread.
+        with self._lock:
+            if self._process == os.getpid():
+                return
+            self._process = os.getpid()
+            self._todo = SimpleQueue()
+            self._sandbox = None
+            with big_stacks():
+                threading.Thread(
+                    target=_serve, args=(self._todo,), name="aos-testing", daemon=True
+                ).start()
+
+    def _load(self, hash: Hash) -> bytes:
+        module_bytes = self._modules.get(hash)
+        if module_bytes is None:
+            raise Damage(f"module {hash_text(hash)}: its bytes were never given to a world")
+        return module_bytes
+
+
+def _serve(todo: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        todo.get()()
+
+
+SHARED = SharedSandbox()

@@ -18,15 +18,13 @@ from aos.core.journal.vocabulary import STATUSES, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import settled_arm, takes
 from aos.errors import BadUsage
-from aos.manifest.builtins import ENVELOPE, ERROR, REJECTED, STREAM, TIMER
 from aos.manifest.effective import Route, Workflow
-from aos.manifest.names import NODE
+from aos.manifest.names import ENVELOPE, ERROR, NODE, REJECTED, STREAM, TIMER
 from aos.read.lens.lookup import find_effect, find_workflow
 from aos.testing.desk import Desk
 from aos.testing.plain import START, Time, canonical, payload_bytes, plain, plain_state, read_time
-from aos.testing.sandboxes import SHARED
 from aos.testing.scripts import Fail, Reply, Timeout, reply
-from aos.testing.sources import Source, loaded
+from aos.testing.sources import SHARED, Source, loaded
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, digest, hash_text
 from aos.values.errors import ValueProblem

@@ -11,7 +11,7 @@ from aos.core.journal.records import CellId, Record, Slot, Step
 from aos.errors import BadUsage
 from aos.flow.failure import Failure
 from aos.flow.flow_state import FlowState
-from aos.flow.tree import tree, waits, walk
+from aos.flow.history import tree, waits, walk
 from aos.read.lens.lens import ALL_BYTES, Lens
 from aos.read.lens.lookup import find_workflow
 from aos.read.lens.words import count, short, span_text, time_text

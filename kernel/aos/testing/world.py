@@ -24,9 +24,8 @@ from aos.core.journal.vocabulary import MODES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
 from aos.host.apply.commands import sign_control
-from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
-from aos.manifest.linear_names import LINEAR, SIGNAL
+from aos.manifest.names import LINEAR, SIGNAL, TIMER
 from aos.manifest.plans import LinearMode, chosen_plan, context_of, start_event
 from aos.manifest.schedule_setting import set_value
 from aos.manifest.schedules import SCHEDULE, SET, schedule_of
@@ -34,9 +33,9 @@ from aos.manifest.sealed_places import sealing_problem
 from aos.prove.replay.replay_report import ReplayReport
 from aos.read.lens.lookup import find_effect, find_workflow
 from aos.read.lens.words import span_text, time_text
+from aos.read.views.journal_view import read_value_hash
 from aos.read.views.linear_view import document_of
 from aos.read.views.schedule_view import schedule_document
-from aos.read.views.value_view import read_value_hash
 from aos.testing import governing, views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aos.errors import BadUsage
-from aos.manifest.builtins import is_run_by_node
 from aos.manifest.limits import WorldLimits
-from aos.manifest.names import is_name
+from aos.manifest.names import is_name, is_run_by_node
 from aos.sealing.keyring import ROOT, Keyring, SealedValue
 from aos.values.cbor import Value
 from aos.worker.failure import NotConfigured

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from aos.errors import BadUsage
-from aos.manifest.builtins import HTTP
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.limits import WorldLimits
+from aos.manifest.names import HTTP
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
 from aos.worker import redacted_output

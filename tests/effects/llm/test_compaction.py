@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aos.effects.llm.compaction import HEADING
+from aos.effects.llm.effects import HEADING
 from aos.worker import EffectFailed
 from tests.effects.llm.model_calls import ModelCalls
 from tests.effects.llm.stub_model import DONE, chunk, head, streamed, stub_model

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aos.effects.machine.contained_paths import DEPTH_MAX, ContainedFolder
-from aos.effects.machine.declined import Declined
+from aos.effects.machine.host_outputs import Declined
 from aos.errors import BadUsage
 from tests.effects.machine.bench import Bench, inline, status
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from aos.effects.machine import file_edits
-from aos.effects.machine.declined import Declined, declined_of
 from aos.effects.machine.file_access import FILE_BYTES_MAX
+from aos.effects.machine.host_outputs import Declined, declined_of
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos.values.sha256 import read_name

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aos.effects.machine import file_access, file_edits
-from aos.effects.machine.declined import Declined
+from aos.effects.machine.host_outputs import Declined
 from aos.effects.machine.patch_text import FitBudget, parse_patch, patched
 from tests.effects.machine.bench import Bench, inline, status
 from tests.tools import missing

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aos.effects.machine import folder_walk, text_search
-from aos.effects.machine.declined import Declined
 from aos.effects.machine.folder_walk import NamePattern, WalkBudget
+from aos.effects.machine.host_outputs import Declined
 from tests.effects.machine.bench import Bench, status
 
 

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from aos.effects.machine import machine
-from aos.effects.machine.host_sessions import KEPT_NS, TTL_DEFAULT_NS, TTL_MAX_NS, HostSessions
-from aos.effects.machine.machine_host import MachineHost, opened_machine
-from aos.effects.machine.state_files import StateFile, StateFolder
+from aos.effects.machine.machine_host import (
+    KEPT_NS,
+    TTL_DEFAULT_NS,
+    TTL_MAX_NS,
+    HostSessions,
+    MachineHost,
+    StateFile,
+    StateFolder,
+    opened_machine,
+)
 from aos.errors import BadUsage, Damage
 from aos.worker import NotConfigured
 from tests.effects.machine.bench import Bench, inline, status, until

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aos.effects.portal import effects
+from aos.effects.portal import open_destinations
+from aos.effects.portal import send as send_event
 from aos.worker import EffectContext, Executors, effect
 
 
 @effect("sys/portal.send@1", timeout_s=60, attempts=20, backoff_ms=300, backoff_cap_ms=300)
 async def send(params: Mapping[str, Any], ctx: EffectContext) -> dict[str, Any]:
-    receipt = await effects.send(params, ctx)
+    receipt = await send_event(params, ctx)
     if is_first(receipt["message_id"]):
         await asyncio.sleep(60)
     return receipt
@@ -32,4 +33,4 @@ def is_first(message: str) -> bool:
     return True
 
 
-portal = Executors("portal", (send,), setup=effects.open_destinations)
+portal = Executors("portal", (send,), setup=open_destinations)

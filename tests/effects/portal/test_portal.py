@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from aos.core.journal.records import Event, slot_bytes
-from aos.effects.portal.effects import VARIABLE, open_destinations, portal, read_worlds, send
+from aos.effects.portal import VARIABLE, open_destinations, portal, read_worlds, send
 from aos.errors import BadUsage
 from aos.host.door.protocol import error_fields, pack
 from aos.host.errors import Busy, Stopping

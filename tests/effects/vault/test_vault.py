@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from aos.effects.vault.effects import VARIABLE, open_vault, put, rotate, vault
-from aos.effects.vault.vault_file import VaultFile
+from aos.effects.vault import VARIABLE, open_vault, put, rotate, vault
+from aos.effects.vault_file import VaultFile
 from aos.errors import BadUsage
 from aos.host.executors.enclosures import Enclosed, Enclosing, no_blobs
 from aos.host.folder.secrets import KEYRING_VARIABLE, Secrets, read_secrets

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from aos.effects.workspace.tree_annotations import annotations_bytes, read_annotations
+from aos.effects.workspace.tree_changes import annotations_bytes, read_annotations
 from aos.effects.workspace.tree_node import node_bytes, read_node
 from tests.effects.workspace.trees import Trees, refused, sha
 

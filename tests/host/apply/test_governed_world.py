@@ -19,8 +19,12 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Governance, Record
 from aos.core.state.state import State
 from aos.errors import BadUsage, Refused
-from aos.host.apply.signed_governance import sign_governance, sign_proposal
-from aos.host.apply.vote_file import VoteFile, read_vote_file
+from aos.host.apply.signed_governance import (
+    VoteFile,
+    read_vote_file,
+    sign_governance,
+    sign_proposal,
+)
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
@@ -32,8 +36,7 @@ from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
 from aos.manifest.load import Loaded, load
 from aos.manifest.patching import patch_between
-from aos.prove.replay.bundle import verify_bundle
-from aos.prove.replay.replay_store import replay_store
+from aos.prove.replay.replay_store import replay_store, verify_bundle
 from aos.prove.verify.verify import verify_store
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import Hash, content_hash

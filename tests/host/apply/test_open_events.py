@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from benchmarks.changed_manifest import changed_manifest
 
-from aos.host.apply.report import open_events
+from aos.host.apply.dry_run import open_events
 from aos.manifest.load import Loaded
 from aos.sandbox.module import Unreadable, constants
 

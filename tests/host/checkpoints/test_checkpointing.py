@@ -25,7 +25,7 @@ from aos.prove.headerlog.checkpoint import log_key, open_checkpoint
 from aos.prove.headerlog.header_tree import read_header, root
 from aos.prove.headerlog.stored_log import StoredLog
 from aos.prove.headerlog.tiles import TiledLog
-from aos.prove.replay.bundle import verify_bundle
+from aos.prove.replay.replay_store import verify_bundle
 from aos.prove.verify.findings import FindingKind
 from aos.prove.verify.verify_world import verify_world
 from aos.store.plain_files import PlainFolder
@@ -361,7 +361,7 @@ def test_a_killed_process_leaves_a_whole_log(shop: Shop, folder: Path, tmp_path:
     sizes.add(len(shop.frames))
     for wait in (0.0, 0.6):
         child = subprocess.Popen(
-            [sys.executable, "-m", "aos.host.checkpoints.checkpoint_child", str(folder)],
+            [sys.executable, "-m", "aos.host.checkpoints.checkpointing", str(folder)],
             stderr=subprocess.DEVNULL,
         )
         try:

@@ -19,9 +19,9 @@ import pytest
 
 from aos.errors import Unavailable
 from aos.host.checkpoints.checkpointing import make_checkpoint
-from aos.host.checkpoints.cosigning import cosign_file
-from aos.host.checkpoints.key_files import as_witness, new_key
+from aos.host.checkpoints.named_files import as_witness, new_key
 from aos.host.checkpoints.proving import ProofRequest, prove
+from aos.host.checkpoints.witness_service import cosign_file
 from aos.prove.headerlog.checkpoint import log_key
 from aos.prove.headerlog.header_tree import consistency, inclusion, root
 from aos.prove.headerlog.stored_log import StoredLog

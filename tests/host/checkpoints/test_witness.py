@@ -14,15 +14,16 @@ import pytest
 from nacl.signing import SigningKey
 
 from aos.errors import BadUsage, Damage, Refused, Unavailable
+from aos.host.checkpoints.attestations import NamedServer, Posted, Witness, stamp
 from aos.host.checkpoints.checkpointing import make_checkpoint
-from aos.host.checkpoints.cosigning import cosign_file
-from aos.host.checkpoints.key_files import as_witness, new_key
-from aos.host.checkpoints.posting import NamedServer, Posted
+from aos.host.checkpoints.named_files import as_witness, new_key
 from aos.host.checkpoints.proving import ProofRequest, prove
-from aos.host.checkpoints.timestamps import stamp
-from aos.host.checkpoints.witness_server import WitnessServer
-from aos.host.checkpoints.witness_service import WitnessService, witness_state
-from aos.host.checkpoints.witnesses import Witness
+from aos.host.checkpoints.witness_service import (
+    WitnessServer,
+    WitnessService,
+    cosign_file,
+    witness_state,
+)
 from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
 from aos.prove.headerlog.header_tree import consistency, leaf_hash, root
 from aos.prove.headerlog.signed_note import NoteKey, NoteSignature, cosign, parse_note

@@ -37,7 +37,7 @@ from aos.host.door.protocol import (
     unpack,
 )
 from aos.host.door.remote import ask_running
-from aos.host.door.staging import Staging
+from aos.host.door.served_requests import Staging
 from aos.host.door.writer import Item, open_writer
 from aos.host.world.inbox import Bounds
 from aos.values.cbor import encode

@@ -14,7 +14,6 @@ import pytest
 from aos.host.door.writer import open_writer
 from aos.host.executors.cron import carry_out
 from aos.host.folder.making import init_world
-from aos.manifest.builtins import CRON
 from aos.manifest.cron_times import (
     CRON_INVALID,
     LAST_NS,
@@ -27,6 +26,7 @@ from aos.manifest.cron_times import (
     zone,
     zone_names,
 )
+from aos.manifest.names import CRON
 from aos.values.cbor import Value, decode_record, encode
 from tests.cli.shell import here
 from tests.host.puppet import asks_for, do, manifest

@@ -24,8 +24,8 @@ from aos.host.retention.pruning import PrunedRecords as Report
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.forking import fork_world
-from aos.prove.replay.bundle import verify_bundle
 from aos.prove.replay.replay import replay
+from aos.prove.replay.replay_store import verify_bundle
 from aos.prove.verify.findings import FindingKind
 from aos.prove.verify.verify import verify_store
 from aos.prove.verify.verify_world import verify_world

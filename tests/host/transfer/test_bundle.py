@@ -31,7 +31,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting, importing
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
-from aos.prove.replay.bundle import replay_bundle, verify_bundle
+from aos.prove.replay.replay_store import replay_bundle, verify_bundle
 from aos.prove.verify.findings import FindingKind, VerifyReport
 from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.items import BundleHeader, ErasedValue

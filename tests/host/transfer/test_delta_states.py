@@ -22,8 +22,7 @@ from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
-from aos.prove.replay.bundle import verify_bundle
-from aos.prove.replay.replay_store import replay_store
+from aos.prove.replay.replay_store import replay_store, verify_bundle
 from aos.prove.verify.verify_world import verify_world
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash

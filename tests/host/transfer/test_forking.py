@@ -24,8 +24,7 @@ from aos.host.transfer.adopting import adopt_world, origin_at
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.forking import fork_world
 from aos.host.transfer.importing import import_world
-from aos.prove.replay.bundle import verify_bundle
-from aos.prove.replay.replay_store import replay_store
+from aos.prove.replay.replay_store import replay_store, verify_bundle
 from aos.prove.verify.verify import verify_store
 from aos.store.bundle.reader import open_bundle
 from aos.store.lmdb_store import LmdbStore

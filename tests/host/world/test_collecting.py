@@ -21,8 +21,7 @@ from aos.host.door.protocol import pack
 from aos.host.door.writer import Writer, open_writer
 from aos.host.errors import Busy, Stopping
 from aos.host.retention.gc import collect_world
-from aos.host.retention.marking import Marks, mark
-from aos.host.retention.marking_child import find_still_needed
+from aos.host.retention.marking import Marks, find_still_needed, mark
 from aos.host.world import collecting, engine, pipeline
 from aos.host.world.collecting import Arrivals, Collecting, StillNeeded, parts
 from aos.host.world.snapshots import Snapshots

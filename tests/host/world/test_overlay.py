@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aos.errors import Damage, Erased
-from aos.host.world.overlay import Overlay
+from aos.host.world.unit import Overlay
 from aos.values.digests import Hash, content_hash, hash_text
 
 DATA = b"a value"

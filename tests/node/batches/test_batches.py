@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from aos.host.folder.folder import open_folder
-from aos.node.batches.batch import BatchJob, BatchOrder
-from aos.node.batches.batch_files import BatchFiles, BatchItem, stop_batches
+from aos.node.batches.batch import BatchFiles, BatchItem, BatchJob, BatchOrder, stop_batches
 from aos.node.batches.batch_runner import with_key
 from tests.cli.shell import Result, here
 from tests.cli.test_commands import GARBAGE, send

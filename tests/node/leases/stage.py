@@ -14,11 +14,11 @@ from aos.core.journal.records import Attempt, KernelReceipt, Receipt
 from aos.errors import AosError
 from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
 from aos.manifest.names import NODE
+from aos.node.calls import SILENT, Delivery, DeliveryListener
 from aos.node.leases.leases import Moment
 from aos.node.leases.table import open_table
 from aos.node.leases.work import LeasedWork
 from aos.node.node_settings import NodeSettings
-from aos.node.unread_answers import SILENT, Delivery, DeliveryListener
 from aos.store.rows import IntentRow
 from aos.store.store import Store
 from aos.values.digests import Hash, content_hash, hash_text

@@ -12,10 +12,10 @@ from aos.core.journal.records import Attempt
 from aos.errors import Unavailable
 from aos.host.executors.limiter import Limit
 from aos.node.bodies import ClientGoneError
+from aos.node.calls import Delivery
 from aos.node.leases.table import clear_table
 from aos.node.node_settings import NodeSettings
 from aos.node.problems import Problem
-from aos.node.unread_answers import Delivery
 from tests.core.desk import log_of
 from tests.node.leases.stage import ONCE, PAY, Connection, Stage, Token, play
 

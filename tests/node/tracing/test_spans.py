@@ -26,9 +26,15 @@ from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.node.tracing.otlp import OtlpExporter
-from aos.node.tracing.record_spans import RecordSpan, RecordSpans
+from aos.node.tracing.record_spans import (
+    CALLERS_MAX,
+    Caller,
+    EventCallers,
+    RecordSpan,
+    RecordSpans,
+    read_traceparent,
+)
 from aos.node.tracing.span_poster import TAKEN, ExportOutcome, SpanPoster, is_configured
-from aos.node.tracing.traceparent import CALLERS_MAX, Caller, EventCallers, read_traceparent
 from aos.read.views.view import View
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.page.page_links import key_segment
 from aos.values.cbor import encode
 from tests.page.form_browser import FormBrowser

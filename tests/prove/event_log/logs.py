@@ -13,7 +13,7 @@ from aos.core.journal.frame import Frame
 from aos.prove.event_log.event_log import WrittenLog, write_event_log
 from aos.prove.event_log.journal_events import JournalEvents
 from aos.prove.event_log.log_event import LogEvent
-from aos.prove.event_log.object_moves import ObjectMoves
+from aos.prove.event_log.log_writer import ObjectMoves
 from aos.store.store import Store
 from aos.values.digests import Hash
 

@@ -14,7 +14,7 @@ import pytest
 
 from aos.core.journal.frame import Frame
 from aos.errors import BadUsage, Damage, Refused, Unavailable
-from aos.prove.event_log import event_log, object_moves
+from aos.prove.event_log import event_log, log_writer
 from aos.prove.event_log.log_event import LogEvent
 from aos.prove.event_log.log_writer import TextFile
 from aos.prove.event_log.ocel import OcelSqlite, TableNames
@@ -265,7 +265,7 @@ def test_no_room_for_temporary_files_is_said_so(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(sqlite3, "connect", full)
     with pytest.raises(Unavailable, match="TMPDIR"):
-        object_moves.temporary_database()
+        log_writer.temporary_database()
 
 
 def test_names_of_tables_are_distinct_whatever_the_types_are() -> None:  # EX-41

@@ -16,9 +16,9 @@ from aos.core.journal.frame import Frame
 from aos.core.journal.records import Attempt, Control, Faulted, Genesis, Receipt, Step
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.exporting import export_world
-from aos.prove.replay.bundle import verify_bundle
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import Divergence
+from aos.prove.replay.replay_store import verify_bundle
 from aos.prove.report import report_part
 from aos.prove.report.audit_report import audit_report
 from aos.prove.report.chapters import CHAPTERS

@@ -15,8 +15,8 @@ from typing import Any
 
 from aos.core.journal.records import CellId, Event, Receipt, Stamp, slot_bytes, slot_hash
 from aos.core.state.cell import OpenIntent
-from aos.manifest.builtins import TIMER
 from aos.manifest.load import Loaded
+from aos.manifest.names import TIMER
 from aos.values.cbor import Value, decode_record, encode
 from tests.memory_world import (
     Envelope,

@@ -16,7 +16,7 @@ from aos.prove.whatif.shadow_answers import read_script_answers
 from aos.prove.whatif.shadow_course import recorded_keys
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import Making, ShadowRequest, chosen_range, shadow_of
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from tests.memory_world import MemoryWorld, Module, PythonRunner
 from tests.prove.journals import store_of
 

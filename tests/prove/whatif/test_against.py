@@ -9,8 +9,7 @@ from aos.core.journal.records import Event, Ref
 from aos.errors import BadUsage
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.verify.journal_source import source_of_store
-from aos.prove.whatif.against import against, named_module
-from aos.prove.whatif.against_report import AgainstReport
+from aos.prove.whatif.against import AgainstReport, against, named_module
 from aos.sandbox.inspect import ModuleRefused
 from aos.testing import World
 from aos.values.cbor import encode

@@ -12,8 +12,7 @@ import wasmtime
 from aos.core.journal.records import Ref, Step
 from aos.manifest.load import load
 from aos.prove.verify.journal_source import source_of_store
-from aos.prove.whatif.against import against
-from aos.prove.whatif.against_report import AgainstReport
+from aos.prove.whatif.against import AgainstReport, against
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.testing.builds import answering

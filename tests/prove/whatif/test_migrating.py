@@ -14,7 +14,7 @@ from aos.manifest.load import load
 from aos.prove.verify.journal_source import source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.testing import World
 from tests.prove.whatif.test_against_manifest import (
     THREE,

@@ -19,7 +19,7 @@ from aos.manifest.effective import Effective
 from aos.prove.verify.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow, shadow_of
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.testing import World
 from aos.testing.scenario import read_scenario
 from aos.values.digests import Hash, content_hash, hash_text

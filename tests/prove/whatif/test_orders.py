@@ -15,7 +15,7 @@ from aos.manifest.load import Loaded, load
 from aos.prove.verify.journal_source import JournalSource, source_of_store
 from aos.prove.whatif.shadow_state import Proposed
 from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from tests.modules.guests import WasmWorld

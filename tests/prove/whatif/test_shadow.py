@@ -15,11 +15,11 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import RETRY
 from aos.core.journal.records import Ref, Step
 from aos.errors import Erased, Refused
-from aos.manifest.builtins import TIMER
 from aos.manifest.keys import key_text
 from aos.manifest.load import Loaded
+from aos.manifest.names import TIMER
 from aos.prove.verify.journal_source import source_of_store
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, hash_text
 from tests.memory_world import (

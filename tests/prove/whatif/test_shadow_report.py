@@ -16,7 +16,7 @@ from aos.prove.verify.journal_source import source_of_store
 from aos.prove.whatif import shadow_report
 from aos.prove.whatif.shadow_course import FirstDifference, ShadowTally
 from aos.prove.whatif.step_comparison import DIFFERENCES_KEPT
-from aos.read.views.report_form import read_report
+from aos.read.views.proposal_view import read_report
 from tests.cli.shell import here
 from tests.memory_world import MemoryWorld
 from tests.prove.journals import PLACED, SECOND, store_of

@@ -27,8 +27,8 @@ from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.core.state.state import State
 from aos.errors import Pruned
 from aos.read.index.index_reader import IndexReader
-from aos.read.index.indexed_view import use_index
 from aos.read.index.opened_index import OpenedIndex
+from aos.read.index.world_index import use_index
 from aos.read.lens.ports import Journal, first_kept
 from aos.read.trace.timeline import inputs_by_cell, reaching
 from aos.read.trace.trace import trace

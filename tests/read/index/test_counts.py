@@ -18,14 +18,12 @@ from aos.read.index.cell_pages import CellPages
 from aos.read.index.folding_index import sort_lists
 from aos.read.index.index_file import IndexFile, IndexHead, open_to_write
 from aos.read.index.index_schema import leaves_by_value
-from aos.read.index.indexed_values import IndexedValues
+from aos.read.index.indexed_cells import IndexedValues, ordered_bytes
 from aos.read.index.indexed_workflows import IndexedWorkflow
-from aos.read.index.ordered_bytes import ordered_bytes
-from aos.read.where import counting
+from aos.read.where import matching
 from aos.read.where.attributes import OF_EVERY_CELL, Names, Subject
 from aos.read.where.condition import GroupByInvalid, WhereToken
-from aos.read.where.counting import CountedCells, LargeValue, counted
-from aos.read.where.matching import CellQuery, Search
+from aos.read.where.matching import CellQuery, CountedCells, LargeValue, Search, counted
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.values.schema import compile_schemas
@@ -300,8 +298,8 @@ def test_too_many_values_are_refused(
     bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SE-15a: by number and by bytes, from the index and from a scan."""
-    monkeypatch.setattr(counting, "BATCH_ITEMS", 1)
-    monkeypatch.setattr(counting, bound, {"VALUES_MAX": 3, "VALUES_MIB_MAX": 0}[bound])
+    monkeypatch.setattr(matching, "BATCH_ITEMS", 1)
+    monkeypatch.setattr(matching, bound, {"VALUES_MAX": 3, "VALUES_MIB_MAX": 0}[bound])
     states = [{**EMPTY, "name": f"n-{number}"} for number in range(4)]
     subjects = [subject_of(number, state, "running") for number, state in enumerate(states)]
     query = CellQuery(workflow=WORKFLOW, conditions=())
@@ -319,7 +317,7 @@ def test_too_many_values_are_refused(
 
 def test_the_time_of_a_count_is_checked_between_values() -> None:
     """SE-17: also while the values of one cell are counted."""
-    names = [f"t-{number}" for number in range(3 * counting.BATCH_ITEMS)]
+    names = [f"t-{number}" for number in range(3 * matching.BATCH_ITEMS)]
     checks = 0
 
     def check() -> None:

@@ -28,8 +28,7 @@ from aos.host.retention.pruning import prune_world
 from aos.host.transfer.forking import fork_world
 from aos.node.reading import read_document
 from aos.read.index.index_file import INDEX_NAME, IndexChange
-from aos.read.index.indexed_view import use_index
-from aos.read.index.world_index import WorldIndex
+from aos.read.index.world_index import WorldIndex, use_index
 from aos.read.views import cell_view
 from aos.read.views.cell_selection import BY_ACTIVITY, BY_KEY, CellSelection
 from aos.read.views.intent_view import intents

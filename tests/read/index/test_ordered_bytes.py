@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aos.read.index.ordered_bytes import OTHER, after_bytes, ordered_bytes, value_of
+from aos.read.index.indexed_cells import OTHER, after_bytes, ordered_bytes, value_of
 
 DECIMALS = st.builds(
     lambda sign, digits, exponent: Decimal((sign, digits, exponent)),

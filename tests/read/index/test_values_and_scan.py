@@ -25,18 +25,16 @@ from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.manifest.load import load
 from aos.read.index.index_file import DATABASES, LOG
-from aos.read.index.indexed_values import IndexedValues
-from aos.read.index.indexed_view import use_index
+from aos.read.index.indexed_cells import IndexedValues
 from aos.read.index.indexed_workflows import IndexedWorkflow
-from aos.read.index.world_index import WorldIndex
+from aos.read.index.world_index import WorldIndex, use_index
 from aos.read.views import cell_view, count_view
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.read.where.attributes import Attribute
 from aos.read.where.condition import WhereInvalid, parse
-from aos.read.where.counting import CountedCells
-from aos.read.where.matching import CellFinder, CellPage, CellQuery
+from aos.read.where.matching import CellFinder, CellPage, CellQuery, CountedCells
 from aos.values.cbor import encode
 from tests.cli.shell import in_silence
 from tests.cli.test_commands import GARBAGE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aos.manifest.builtins import HTTP
+from aos.manifest.names import HTTP
 from aos.read.trace.render import http_text, lines, plain
 from aos.read.trace.trace_nodes import Nodes
 from aos.read.trace.trace_tree import Node, Trace

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aos.core.journal.shadow_report import ReportInvalid
-from aos.read.views.report_form import checked_report, read_report
+from aos.read.views.proposal_view import checked_report, read_report
 from aos.values.cbor import decode_record, encode
 from tests.prove.journals import SECOND
 from tests.prove.whatif.naive_world import Rule, versioned

@@ -12,8 +12,7 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Record, Ref, Step
 from aos.errors import BadUsage, Damage
 from aos.host.folder.restore import restore
-from aos.read.lens.lens import Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Lens, Manifests
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.cell_view import cell, cells, faults
 from aos.read.views.intent_view import intent, intents

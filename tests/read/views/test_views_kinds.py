@@ -16,9 +16,8 @@ from aos.read.views.cell_selection import CellSelection
 from aos.read.views.cell_view import cell, cells, faults
 from aos.read.views.diagnosis import diagnose
 from aos.read.views.intent_view import FRAMES_SHOWN, intent, intents
-from aos.read.views.journal_view import KINDS, journal, record
+from aos.read.views.journal_view import KINDS, journal, record, value
 from aos.read.views.record_view import summary
-from aos.read.views.value_view import value
 from aos.read.views.view import View
 from aos.read.views.world_view import world as world_document
 from aos.values.cbor import encode

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from aos.core.journal.ports import Call
-from aos.manifest import builtins
+from aos.manifest import names
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.expressions import without_comments
 from aos.sandbox.engine import Sandbox
@@ -141,7 +141,7 @@ def test_the_kernels_schemas_are_the_kernels(guest: Guest) -> None:
     # The context is not decoded as one value; some schemas are only for modules of the AgentOS SDK,
     # or for documents that no effect carries.
     assert {each["name"] for each in definitions} == (
-        {name for name in SCHEMAS if not is_only_theirs(name)} - {builtins.CONTEXT}
+        {name for name in SCHEMAS if not is_only_theirs(name)} - {names.CONTEXT}
     )
 
 
@@ -162,5 +162,5 @@ def test_there_is_a_typed_way_to_every_effect_of_the_kernel(guest: Guest) -> Non
     assert effects == {
         name: (node["params"], node["receipt"])
         for name, node in EFFECTS.items()
-        if name not in builtins.UNSUPPORTED_EFFECTS
+        if name not in names.UNSUPPORTED_EFFECTS
     }

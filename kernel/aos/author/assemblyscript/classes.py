@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from aos.author.assemblyscript.kinds import Kind
-from aos.author.assemblyscript.model import Class, Member, Model, Node
-from aos.author.assemblyscript.names import getters
+from aos.author.assemblyscript.model import Class, Member, Model, Node, getters
 from aos.values.cbor import encode
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from aos.author.assemblyscript.classes import quoted
-from aos.author.assemblyscript.model import HANDLE, Expression, Model, Node
-from aos.author.assemblyscript.names import class_names, pascal
+from aos.author.assemblyscript.model import HANDLE, Expression, Model, Node, class_names, pascal
 from aos.author.errors import BuildFailed
 
 LOG = "aos/Log@1"

@@ -46,9 +46,9 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.state import State
 from aos.core.state.submissions import Submission
 from aos.errors import Damage
-from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.judging import judge
+from aos.manifest.names import CONTINUATIONS, ONLY_DELIVERED
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe

@@ -38,7 +38,7 @@ from aos.core.state.continuation import EFFECT_ERROR
 from aos.core.state.proposals import proposal_blobs
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned, workflow_of
-from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe

@@ -14,8 +14,8 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Slot, slot_bytes
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.state.continuation import settled_arm, takes
-from aos.manifest.builtins import REJECTED, STREAM
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.names import REJECTED, STREAM
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
 

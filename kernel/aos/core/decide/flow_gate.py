@@ -24,10 +24,8 @@ from aos.core.state.version import manifest_under, runs_under, workflow_of
 from aos.flow.declaration import CONTINUE, FlowDeclaration, declared_flow, declared_flows
 from aos.flow.failure import FlowDivergence
 from aos.flow.flow_state import STUCK, TRIED, FlowState
-from aos.flow.history import History
-from aos.flow.message import Message
-from aos.flow.operation import UNDO, OperationKind, UndoState, joined
-from aos.flow.tree import OperationNode, tree, walk
+from aos.flow.history import History, OperationNode, tree, walk
+from aos.flow.operation import UNDO, Message, OperationKind, UndoState, joined
 from aos.manifest.effective import Effective, Workflow
 from aos.values.errors import ValueProblem
 

@@ -20,14 +20,8 @@ from aos.core.journal.vocabulary import ReceiptStatus
 from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import Debt, Owed, State
 from aos.core.state.version import workflow_of
-from aos.manifest import builtins
-from aos.manifest.builtins import (
-    EFFECT_CANCEL,
-    KERNEL_EFFECTS,
-    TIMER,
-    TIMER_CANCEL,
-    WORKSPACE,
-)
+from aos.manifest import names
+from aos.manifest.names import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL, WORKSPACE
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import quoted
@@ -313,9 +307,9 @@ def _resolve_workspace(run: _Answering, params: _Params) -> Value | _Error:
 
 
 _ANSWERS: Final[Mapping[str, Callable[[_Answering, _Params], Value | _Error]]] = {
-    builtins.INTROSPECT_MANIFEST: _manifest,
-    builtins.INTROSPECT_STATE: _workflow_state,
-    builtins.INTROSPECT_HEAD: _journal_head,
-    builtins.INTROSPECT_CELLS: _list_cells,
-    builtins.WORKSPACE_RESOLVE: _resolve_workspace,
+    names.INTROSPECT_MANIFEST: _manifest,
+    names.INTROSPECT_STATE: _workflow_state,
+    names.INTROSPECT_HEAD: _journal_head,
+    names.INTROSPECT_CELLS: _list_cells,
+    names.WORKSPACE_RESOLVE: _resolve_workspace,
 }

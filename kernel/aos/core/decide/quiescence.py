@@ -27,8 +27,8 @@ from aos.core.state.version import (
     stays,
     workflow_under,
 )
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effect, Effective, Workflow
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.manifest.shapes import Shapes
 from aos.values.digests import Hash, content_hash
 

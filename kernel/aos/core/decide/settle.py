@@ -29,7 +29,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import read_payload, settled_arm, takes
 from aos.core.state.state import State, StreamState
 from aos.core.state.version import workflow_of
-from aos.manifest.builtins import KERNEL_EFFECTS, REJECTED, STREAM, TIMER
+from aos.manifest.names import KERNEL_EFFECTS, REJECTED, STREAM, TIMER
 from aos.values.digests import Hash
 from aos.values.errors import quoted
 from aos.values.show import describe

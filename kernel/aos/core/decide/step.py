@@ -41,8 +41,8 @@ from aos.core.journal.vocabulary import CellStatus
 from aos.core.state.cell import Cell, EventMail, Mail
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
-from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.names import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.secret_use import problem as secret_problem
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash, hash_text

@@ -13,9 +13,9 @@ from aos.core.journal.record_codec import RECORD_BYTES_MAX
 from aos.core.journal.records import KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.manifest.builtin_definitions import SCHEMAS
-from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, STREAM
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.forms import AGENTOS
+from aos.manifest.names import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, STREAM
 from aos.values.cbor import Value
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem

@@ -60,8 +60,8 @@ from aos.core.state.version import (
     workflow_under,
 )
 from aos.errors import Damage
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Workflow
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import quoted
 from aos.values.show import describe

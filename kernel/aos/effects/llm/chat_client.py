@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar
 
 import httpx
 
-from aos.effects.llm.answer_blobs import json_text
-from aos.effects.llm.api_key import ApiKey
+from aos.effects.llm.api_key import ApiKey, json_text
 from aos.effects.llm.chat_answer import (
     SHOWN_CHARS_MAX,
     ChatAnswer,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from aos.effects.llm.answer_blobs import json_text
+from aos.effects.llm.api_key import json_text
 from aos.effects.llm.llm_errors import bad_request, document_invalid, unsupported
 from aos.values.json_text import finite_json
 from aos.worker import EffectContext

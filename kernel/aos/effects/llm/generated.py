@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.effects.llm.answer_blobs import AnswerBlobs
-from aos.effects.llm.api_key import ApiKey
+from aos.effects.llm.api_key import AnswerBlobs, ApiKey
 from aos.effects.llm.chat_answer import REASONS, ChatAnswer, call_id, clean
 from aos.effects.llm.chat_client import Completion
 from aos.effects.llm.chat_request import REFS

@@ -10,15 +10,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aos.effects.machine.contained_paths import ITSELF
-from aos.effects.machine.declined import (
-    ERROR,
-    LOST,
-    OK,
-    SIGNALED,
-    TIMEOUT,
-    Declined,
-    invalid,
-)
 from aos.effects.machine.guarded_command import (
     MARK,
     CommandOrder,
@@ -26,9 +17,20 @@ from aos.effects.machine.guarded_command import (
     StreamCapture,
     exit_signal,
 )
-from aos.effects.machine.host_outputs import INLINE_BYTES_MAX, HostOutput, mode_of, output
-from aos.effects.machine.host_sessions import SECOND_NS, HostSession, check_env
-from aos.effects.machine.machine_host import MachineHost
+from aos.effects.machine.host_outputs import (
+    ERROR,
+    INLINE_BYTES_MAX,
+    LOST,
+    OK,
+    SIGNALED,
+    TIMEOUT,
+    Declined,
+    HostOutput,
+    invalid,
+    mode_of,
+    output,
+)
+from aos.effects.machine.machine_host import SECOND_NS, HostSession, MachineHost, check_env
 from aos.worker import EffectContext
 from aos.worker.results import WithBlobs
 

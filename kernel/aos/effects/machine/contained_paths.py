@@ -18,13 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from aos.effects.machine.declined import (
-    ERROR,
-    FORBIDDEN,
-    NOT_FOUND,
-    Declined,
-    declined_of,
-)
+from aos.effects.machine.host_outputs import ERROR, FORBIDDEN, NOT_FOUND, Declined, declined_of
 from aos.errors import BadUsage
 
 PATH_BYTES_MAX: Final = 4096

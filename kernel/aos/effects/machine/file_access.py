@@ -9,15 +9,17 @@ from contextlib import suppress
 from typing import Any, Final
 
 from aos.effects.machine.contained_paths import ContainedFolder, FilePlace, Parts
-from aos.effects.machine.declined import (
+from aos.effects.machine.host_outputs import (
     ALREADY_EXISTS,
     ERROR,
     NOT_FOUND,
     OK,
     Declined,
+    HostOutput,
     invalid,
+    mode_of,
+    output,
 )
-from aos.effects.machine.host_outputs import HostOutput, mode_of, output
 
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 UNFINISHED: Final = ".aos-unfinished-"

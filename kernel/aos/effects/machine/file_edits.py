@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from aos.effects.machine.contained_paths import ContainedFolder, FilePlace, Parts
-from aos.effects.machine.declined import (
+from aos.effects.machine.file_access import check_size, read_whole, replace_file
+from aos.effects.machine.host_outputs import (
     ALREADY_EXISTS,
     ERROR,
     LOST,
@@ -22,9 +23,8 @@ from aos.effects.machine.declined import (
     Declined,
     invalid,
 )
-from aos.effects.machine.file_access import check_size, read_whole, replace_file
+from aos.effects.machine.machine_host import StateFile
 from aos.effects.machine.patch_text import FilePatch, FitBudget, parse_patch, patched
-from aos.effects.machine.state_files import StateFile
 
 Receipt: TypeAlias = dict[str, Any]
 

@@ -19,9 +19,17 @@ from aos.effects.machine.contained_paths import (
     ContainedFolder,
     Parts,
 )
-from aos.effects.machine.declined import ERROR, OK, Declined, invalid
 from aos.effects.machine.file_access import UNFINISHED
-from aos.effects.machine.host_outputs import HostOutput, mode_of, output, shown_name
+from aos.effects.machine.host_outputs import (
+    ERROR,
+    OK,
+    Declined,
+    HostOutput,
+    invalid,
+    mode_of,
+    output,
+    shown_name,
+)
 
 RESULTS_DEFAULT: Final = 100
 RESULTS_MAX: Final = 10_000

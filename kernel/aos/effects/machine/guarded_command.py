@@ -28,7 +28,7 @@ from aos.effects.machine.command_guard import (
     PR_SET_CHILD_SUBREAPER,
     descendants,
 )
-from aos.effects.machine.declined import ERROR, LOST, NOT_FOUND, Declined
+from aos.effects.machine.host_outputs import ERROR, LOST, NOT_FOUND, Declined
 
 MARK: Final = "HOST_EXEC_ID"
 """A variable of every command, which its processes inherit."""

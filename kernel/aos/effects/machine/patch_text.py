@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from aos.effects.machine.declined import ERROR, Declined, invalid
+from aos.effects.machine.host_outputs import ERROR, Declined, invalid
 
 FILES_MAX: Final = 1000
 

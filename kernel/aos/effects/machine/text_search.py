@@ -17,7 +17,6 @@ from aos.effects.machine.contained_paths import (
     FilePlace,
     Parts,
 )
-from aos.effects.machine.declined import ERROR, NOT_FOUND, OK, TIMEOUT, Declined
 from aos.effects.machine.file_access import FILE_BYTES_MAX, read_part
 from aos.effects.machine.folder_walk import (
     PATTERN_CHARS_MAX,
@@ -27,7 +26,17 @@ from aos.effects.machine.folder_walk import (
     opened_folder,
     walk_below,
 )
-from aos.effects.machine.host_outputs import HostOutput, mode_of, output, shown_name
+from aos.effects.machine.host_outputs import (
+    ERROR,
+    NOT_FOUND,
+    OK,
+    TIMEOUT,
+    Declined,
+    HostOutput,
+    mode_of,
+    output,
+    shown_name,
+)
 from aos.effects.machine.line_matcher import HEAD
 
 SEARCH_S: Final = 30.0

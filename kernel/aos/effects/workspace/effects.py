@@ -7,25 +7,31 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from aos.effects.workspace.tree_annotations import (
+from aos.effects.workspace.tree_changes import (
     Annotations,
+    NamedBlobs,
+    TreeChange,
     annotations_bytes,
     patched,
     read_annotations,
 )
-from aos.effects.workspace.tree_changes import NamedBlobs, TreeChange
-from aos.effects.workspace.tree_errors import (
+from aos.effects.workspace.tree_node import (
+    EMPTY,
+    FILE_MODE,
     NOT_EMPTY,
     RANGE_INVALID,
     SCOPE_INVALID,
+    Names,
+    TreeEntry,
+    TreeNode,
     is_a_directory,
+    names_of,
+    node_bytes,
     not_found,
+    path_of,
     too_large,
 )
-from aos.effects.workspace.tree_node import EMPTY, FILE_MODE, TreeEntry, TreeNode, node_bytes
-from aos.effects.workspace.tree_paths import Names, names_of, path_of
-from aos.effects.workspace.tree_reader import TreeReader
-from aos.effects.workspace.tree_walk import AROUND_BYTES, PageWalk, TreeDiff, page_of
+from aos.effects.workspace.tree_reader import AROUND_BYTES, PageWalk, TreeDiff, TreeReader, page_of
 from aos.values.cbor import Value
 from aos.worker import EffectContext, EffectFailed, Executors, effect
 from aos.worker.results import WithBlobs

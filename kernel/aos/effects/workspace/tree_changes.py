@@ -1,27 +1,44 @@
 """(root, path, change) -> a new root, and the blobs to store with it (AG-52).
 
 The folders on the way to the path are written again, all others are shared with the old tree.
+
+The annotations of a path, text -> hash, are in a blob of their own (AG-52a): tag 55799 and the
+canonical map. The node of a folder names that of the folder; for a file, its entry does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final, cast
 
 from aos.effects.named_blob import name_and_document
-from aos.effects.workspace.tree_errors import NO_NAME, not_a_directory, not_found
 from aos.effects.workspace.tree_node import (
     DIR_MODE,
     EMPTY,
+    NO_NAME,
+    NODE_INVALID,
+    Names,
     TreeEntry,
     TreeNode,
+    described,
     node_bytes,
+    not_a_directory,
+    not_found,
+    path_of,
+    too_large,
 )
-from aos.effects.workspace.tree_paths import Names, path_of
 from aos.effects.workspace.tree_reader import TreeReader
+from aos.values.cbor import SELF_DESCRIBED, Value, encode
+from aos.values.errors import ValueProblem
+from aos.values.spelling import normal_hash
 from aos.worker import EffectFailed
 
 ChangeNode = Callable[[TreeNode], TreeNode]
+
+ANNOTATIONS_BYTES_MAX: Final = 256 << 10
+
+Annotations = Mapping[str, str]
 
 
 @dataclass(slots=True)
@@ -93,3 +110,41 @@ class TreeChange:
 
     def _put(self, node: TreeNode) -> str:
         return self.blobs.add(node_bytes(node))
+
+
+def patched(annotations: Annotations, patch: Mapping[str, str | None]) -> Annotations:
+    """Set the hashes of a patch, and remove the keys for which it has null."""
+    merged = {**annotations, **patch}
+    return {key: hash for key, hash in merged.items() if hash is not None}
+
+
+def annotations_bytes(annotations: Annotations) -> bytes:
+    """The bytes of the blob. Raises ``too_large``."""
+    data = SELF_DESCRIBED + encode(cast("Value", dict(annotations)))
+    if len(data) > ANNOTATIONS_BYTES_MAX:
+        raise too_large("bytes of the annotations", limit=ANNOTATIONS_BYTES_MAX, actual=len(data))
+    return data
+
+
+def read_annotations(data: bytes, name: str) -> Annotations:
+    """Read the blob called ``name``. Raises ``node_invalid`` or ``too_large``."""
+    if len(data) > ANNOTATIONS_BYTES_MAX:
+        raise too_large(f"bytes of {name}", limit=ANNOTATIONS_BYTES_MAX, actual=len(data))
+    try:
+        return {_key(key): _hash(hash) for key, hash in described(data).items()}
+    except ValueProblem as problem:
+        raise EffectFailed(
+            NODE_INVALID, f"{name} has no annotations: {problem!s:.300}"
+        ) from problem
+
+
+def _key(key: str | int) -> str:
+    if not isinstance(key, str):
+        raise ValueProblem("expected keys that are text")
+    return key
+
+
+def _hash(hash: Value) -> str:
+    if not isinstance(hash, str) or normal_hash(hash) is None:
+        raise ValueProblem(f"expected hashes, found {hash!r:.80}")
+    return hash

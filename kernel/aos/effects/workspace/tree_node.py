@@ -7,6 +7,9 @@ The name of a node is the SHA-256 of all its bytes. Entries are in the order of 
 A node with annotations, of its own or of one of its files, has version 2: the field
 ``annotations_hash``, null if there are none, in each entry and next to ``entries``. So each content
 has one form only.
+
+A path in a tree, ``src/lib.rs``, is the names of its entries, or ``path_invalid``: one of the codes
+with which the effects on trees end (AG-53a). None of them is retryable.
 """
 
 from __future__ import annotations
@@ -14,10 +17,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from aos.effects.workspace.tree_errors import NODE_INVALID, too_large
-from aos.effects.workspace.tree_paths import name_problem
 from aos.values.cbor import SELF_DESCRIBED, Value, decode_record, encode
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import parse_sha256
@@ -32,6 +33,25 @@ Kind = Literal["file", "dir"]
 
 _FIELDS: Final = frozenset({"name", "kind", "hash", "size", "mode"})
 _ANNOTATIONS: Final = "annotations_hash"
+
+Names: TypeAlias = tuple[str, ...]
+"""The names of a path, from the root's child on. Empty for the root itself."""
+
+PATH_BYTES_MAX: Final = 4_096
+NAME_BYTES_MAX: Final = 255
+DEPTH_MAX: Final = 64
+"""Names in a path."""
+
+PATH_INVALID: Final = "path_invalid"
+NOT_FOUND: Final = "not_found"
+IS_A_DIRECTORY: Final = "is_a_directory"
+NOT_A_DIRECTORY: Final = "not_a_directory"
+NOT_EMPTY: Final = "not_empty"
+NODE_INVALID: Final = "node_invalid"
+RANGE_INVALID: Final = "range_invalid"
+SCOPE_INVALID: Final = "scope_invalid"
+NO_NAME: Final = "no_name"
+TOO_LARGE: Final = "too_large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,3 +236,68 @@ def _nat(value: Value, field: str) -> int:
     if type(value) is not int or value < 0:
         raise ValueProblem(f"{field}: expected a whole number of 0 or more, found {value!r:.80}")
     return value
+
+
+def names_of(path: str | None) -> Names:
+    """Split a path of the params into its names. None is the root.
+
+    Raises:
+        EffectFailed: ``path_invalid``.
+    """
+    if path is None:
+        return ()
+    names = tuple(path.split("/"))
+    problem = _path_problem(path, names)
+    if problem is not None:
+        raise EffectFailed(
+            PATH_INVALID,
+            f"path {path[:80]!r}: {problem} (a path has names joined by /, such as src/lib.rs)",
+        )
+    return names
+
+
+def path_of(names: Names) -> str:
+    """The inverse of ``names_of``; empty for the root."""
+    return "/".join(names)
+
+
+def name_problem(name: str) -> str | None:
+    """Return why this cannot be the name of an entry; None if it can."""
+    if name in ("", ".", ".."):
+        return f"{name!r} is no name"
+    if any(bad in name for bad in "/\\\0"):
+        return "a name has no slash, backslash or NUL"
+    size = len(name.encode())
+    return None if size <= NAME_BYTES_MAX else _too_long("a name", NAME_BYTES_MAX, size, "bytes")
+
+
+def _path_problem(path: str, names: Names) -> str | None:
+    if path.startswith("/"):
+        return "it is absolute"
+    size = len(path.encode())
+    if size > PATH_BYTES_MAX:
+        return _too_long("a path", PATH_BYTES_MAX, size, "bytes")
+    if len(names) > DEPTH_MAX:
+        return _too_long("a path", DEPTH_MAX, len(names), "names")
+    return next((problem for name in names if (problem := name_problem(name)) is not None), None)
+
+
+def _too_long(subject: str, limit: int, actual: int, unit: str) -> str:
+    return f"{subject} has at most {limit:,} {unit}, this one {actual:,}"
+
+
+def not_found(path: str) -> EffectFailed:
+    return EffectFailed(NOT_FOUND, f"{path:.200}: this tree has nothing at this path")
+
+
+def is_a_directory(path: str) -> EffectFailed:
+    return EffectFailed(IS_A_DIRECTORY, f"{path:.200}: expected a file, found a folder")
+
+
+def not_a_directory(path: str) -> EffectFailed:
+    return EffectFailed(NOT_A_DIRECTORY, f"{path:.200}: expected a folder, found a file")
+
+
+def too_large(subject: str, *, limit: int, actual: int, hint: str = "") -> EffectFailed:
+    message = f"{subject}: expected at most {limit:,}, found {actual:,}"
+    return EffectFailed(TOO_LARGE, f"{message} ({hint})" if hint else message)

@@ -15,8 +15,8 @@ from aos.core.journal.records import CellId
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State, empty
 from aos.errors import BadUsage, Damage, Refused
+from aos.host.checkpoints.attestations import is_stamp_of
 from aos.host.checkpoints.named_files import read_named
-from aos.host.checkpoints.timestamps import is_stamp_of
 from aos.host.folder.folder import open_folder
 from aos.host.folder.restore import restore
 from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint

@@ -30,7 +30,6 @@ from aos.host.door.listener import (
     Listener,
     Reply,
 )
-from aos.host.door.operating import Operating
 from aos.host.door.protocol import (
     ManifestChanged,
     answer_fields,
@@ -43,8 +42,7 @@ from aos.host.door.protocol import (
     read_retry,
     unpack,
 )
-from aos.host.door.staging import StagedModules, Staging
-from aos.host.door.work_requests import WorkRequests
+from aos.host.door.served_requests import Operating, StagedModules, Staging, WorkRequests
 from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr

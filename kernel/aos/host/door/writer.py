@@ -34,11 +34,10 @@ from aos.host.door.protocol import (
 )
 from aos.host.door.way import BUSY_S, PAUSE_S, SignedState, WaitPatience, Way
 from aos.host.folder.folder import WorldFolder, open_folder
-from aos.host.folder.lock_waiting import HELD_S, TELL_S, waiting_text
 from aos.manifest.effective import Effective
 from aos.manifest.sealed_places import sealing_problem
 from aos.store.errors import WorldIsHeld
-from aos.store.lock import WorldLock
+from aos.store.lock import HELD_S, TELL_S, WorldLock, waiting_text
 from aos.store.rows import Forget
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from aos.core.decide.answers import Answer
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure

@@ -10,7 +10,7 @@ from aos.errors import Damage
 from aos.host.executors.at_once import AtOnceExecutor, TaskEnd
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
 from aos.host.executors.task import Report, Task, report_to_stderr
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
 from aos.values.cbor import Value, decode_record, encode

@@ -10,7 +10,7 @@ from aos.core.journal.vocabulary import STATUSES, ReceiptStatus, word_of
 from aos.host.executors import cron
 from aos.host.executors.blob import GET, PUT
 from aos.host.executors.blob import carry_out as carry_out_blob
-from aos.manifest.builtins import CRON
+from aos.manifest.names import CRON
 from aos.values.digests import Hash
 
 

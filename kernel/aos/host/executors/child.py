@@ -38,9 +38,9 @@ from aos.host.executors.task import (
     Task,
     TaskNow,
 )
-from aos.host.machine_clock import now_ns
-from aos.manifest.builtins import STREAM
+from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
+from aos.manifest.names import STREAM
 from aos.values.digests import Hash, hash_text
 from aos.worker.causes import Causes
 from aos.worker.failure import AttemptFailure

@@ -11,9 +11,9 @@ from typing import Any
 
 from aos.host.executors.at_once import AtOnceExecutor, TaskEnd
 from aos.host.executors.task import Report, Task, report_to_stderr
-from aos.host.machine_clock import now_ns
-from aos.manifest.builtins import CRON
+from aos.host.stamps import now_ns
 from aos.manifest.cron_times import CronProblem, next_times, release
+from aos.manifest.names import CRON
 from aos.values.cbor import Value, decode_record, encode
 from aos.worker.failure import AttemptFailure
 

@@ -17,9 +17,9 @@ from typing import Any, Final, assert_never
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
-from aos.host.machine_clock import now_ns
-from aos.manifest.builtins import TIMER
+from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
+from aos.manifest.names import TIMER
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure

@@ -26,13 +26,13 @@ from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Erased, Refused, Unavailable
 from aos.host.checkpoints.checkpointing import extend_before_prune
 from aos.host.folder.folder import WorldFolder, open_folder
-from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key
 from aos.host.retention.archiving import is_archive, write_archive
 from aos.manifest.effective import Effective
 from aos.manifest.named import BlobReferences, is_document
 from aos.store.cut import Archive, Cut
 from aos.store.lmdb_store import LmdbStore
+from aos.store.lock import world_locked
 from aos.store.rows import FORGET_MAX, Forget, PutRow, SnapshotRow
 from aos.store.store import Store, first_kept
 from aos.store.stored_world import empty_state, state_of

@@ -9,9 +9,9 @@ from typing import cast
 
 from aos.errors import Damage
 from aos.host.folder.folder import open_folder
-from aos.host.folder.lock_waiting import world_locked
 from aos.prove.verify.verify import verify_store
 from aos.store.derived import RebuiltStore
+from aos.store.lock import world_locked
 from aos.store.store import Store
 from aos.values.digests import Hash
 

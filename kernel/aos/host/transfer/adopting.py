@@ -24,9 +24,9 @@ from aos.host.folder.folder import (
     open_folder,
     read_key,
 )
-from aos.host.folder.lock_waiting import world_locked
 from aos.host.folder.restore import Progress, check_key, restore
 from aos.manifest.keys import key_text
+from aos.store.lock import world_locked
 
 _SUFFIX: Final = ".key"
 

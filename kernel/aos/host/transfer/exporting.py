@@ -24,7 +24,7 @@ from aos.host.folder.folder import KEYS, WorldFolder, open_folder
 from aos.host.folder.restore import Progress
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
-from aos.read.lens.references import references
+from aos.read.lens.record_finding import references
 from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import BundleWriter
 from aos.store.store import Store, head_of

@@ -26,7 +26,7 @@ from aos.host.folder.folder import KEYS, STORE, WorldFolder
 from aos.host.folder.making import finish, making
 from aos.host.folder.restore import Progress
 from aos.manifest.judging import judge
-from aos.read.lens.references import references
+from aos.read.lens.record_finding import references
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import Hash, hash_text

@@ -4,6 +4,8 @@ The kernel decides from its state alone. These checks also read the store: for r
 that are settled already, modules whose bytes the world lacks, and values that a snapshot needs.
 And they know the packages, of which the kernel knows nothing.
 Everything runs on the core's thread, except ``durable``.
+
+Refuse erasures for reasons that the core cannot know (spec/host.md, H-47e).
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from aos.errors import Damage
 from aos.host.package_checks import GUARDED, refused_command, refused_event
 from aos.host.schedules import refused_manifest
 from aos.host.world.collecting import Arrivals
-from aos.host.world.erasing import unerasable
-from aos.host.world.overlay import Overlay
+from aos.host.world.unit import Overlay
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.schedules import SCHEDULE
 from aos.store.store import Store
+from aos.store.stored_world import snapshot_with
 from aos.values.digests import Hash, hash_text
 
 
@@ -159,3 +161,28 @@ class Checks:
         if value is None:
             return None
         return unerasable(self._store, value, is_there=self._has(value))
+
+
+def unerasable(store: Store, value: Hash, *, is_there: bool) -> Refusal | None:
+    """Refuse to erase a value that is absent or part of a snapshot that the world keeps.
+
+    Erasing an absent value, perhaps a typing error, would look like success. Of the snapshots, the
+    core knows only the newest.
+
+    Raises:
+        Damage: A snapshot cannot be read.
+    """
+    if not is_there:
+        return Refusal(
+            rule=Rule.VALUE_IS_UNKNOWN,
+            message=f"value {hash_text(value)}: the world holds no such bytes (only values of "
+            "more than 1,024 bytes lie outside their records)",
+        )
+    row = snapshot_with(store, value)
+    if row is None:
+        return None
+    return Refusal(
+        rule=Rule.VALUE_IS_IN_USE,
+        message=f"value {hash_text(value)} is a part of the snapshot after record {row.at} "
+        "(it can be erased once a newer one is kept instead: aos snapshot, aos gc)",
+    )

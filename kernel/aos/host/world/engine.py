@@ -42,8 +42,8 @@ from aos.core.journal.records import Emitted, Faulted, Intent, KernelReceipt, Re
 from aos.core.kernel_protocol import decided, step
 from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, Damage
-from aos.host.ended_flows import admit_from_outside
 from aos.host.errors import Stopping, WorldStopped
+from aos.host.package_checks import admit_from_outside
 from aos.host.schedules import schedule_events
 from aos.host.stamps import Sources
 from aos.host.world.checks import Checks

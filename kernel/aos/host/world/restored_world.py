@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from aos.core.kernel_protocol import KernelProtocol
 from aos.core.limits import LIMITS, Limits
 from aos.host.folder.restore import Progress, restore_kernel
-from aos.host.world.overlay import Overlay
 from aos.host.world.signatures import Signatures
+from aos.host.world.unit import Overlay
 from aos.store.store import Store
 from aos.values.digests import Hash
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from aos.manifest.builtin_types.type_notation import (
+from aos.manifest.builtin_types import (
     BOOL,
     BYTES,
     DEC128,

@@ -16,21 +16,20 @@ from aos.host.door.writer import spell
 from aos.node.batches.batch import (
     CANCEL_EFFECTS,
     SEND_EVENTS,
+    BatchItem,
     BatchJob,
     BatchOrder,
 )
-from aos.node.batches.batch_files import BatchItem
 from aos.node.batches.batch_runner import PLACEHOLDER, RUNNING_MAX, Batches, event_item
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.events import event_not_allowed
 from aos.node.operating import must_sign
-from aos.node.problems import Problem
+from aos.node.problems import Problem, refused
 from aos.node.rates import EXAMPLES, interval_of
 from aos.node.reading import LIST_BATCH_ITEMS
-from aos.node.refusals import refused
 from aos.node.services import Services
 from aos.node.work_requests import not_ready
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 
 FIRST_SHOWN: Final = 10
 """Items that a dry run names."""

@@ -26,18 +26,20 @@ from aos.node.batches.batch import (
     COMMANDS,
     DONE,
     FAILED,
+    KEPT_MAX,
     REFUSALS_KEPT,
     RUNNING,
     SEND_EVENTS,
     STOPPED,
+    BatchFiles,
+    BatchItem,
     BatchJob,
 )
-from aos.node.batches.batch_files import KEPT_MAX, BatchFiles, BatchItem
 from aos.node.events import sent_events
 from aos.node.problems import Problem, text_for_clients
 from aos.node.rates import interval_of
-from aos.read.lens.json_values import as_json
 from aos.read.lens.ports import first_kept
+from aos.read.lens.words import as_json
 from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 

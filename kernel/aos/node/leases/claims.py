@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
+from aos.manifest.names import is_run_by_node
+from aos.node.calls import SILENT, AnsweredClaims, ClientConnection, Delivery
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
@@ -16,7 +17,6 @@ from aos.node.leases.leases import Pick
 from aos.node.leases.polls import POLLS_MAX, Poll, WantedEffect
 from aos.node.leases.row import LeaseHolder, RetryPolicy, Row
 from aos.node.problems import Problem
-from aos.node.unread_answers import SILENT, AnsweredClaims, ClientConnection, Delivery
 from aos.values.digests import Hash, hash_text
 
 _MS: Final = 10**6

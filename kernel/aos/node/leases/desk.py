@@ -13,7 +13,7 @@ from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.executors.limiter import Limiter
 from aos.host.executors.task import Halted, Lost, Outcome, Report, StreamFrame
-from aos.host.machine_clock import now_ns
+from aos.host.stamps import now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
 from aos.node.leases.results import GONE_RULES, refusal_problem

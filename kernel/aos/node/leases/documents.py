@@ -11,8 +11,7 @@ from aos.core.state.continuation import takes
 from aos.core.state.state import State
 from aos.host.executors.lanes import Lane, has_lanes, lane_of, values_at
 from aos.host.executors.limiter import Group, Limit
-from aos.manifest.builtins import STREAM, is_run_by_node
-from aos.manifest.names import KERNEL, NODE
+from aos.manifest.names import KERNEL, NODE, STREAM, is_run_by_node
 from aos.manifest.sealed_places import sealed_parts
 from aos.node.leases.offers import OpenTask, Signers
 from aos.node.leases.row import Row

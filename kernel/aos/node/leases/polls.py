@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aos.manifest.names import NODE
+from aos.node.calls import SILENT
 from aos.node.leases.leases import Leases, Moment, Pick
 from aos.node.leases.offers import Signers
 from aos.node.leases.row import LeaseHolder, RetryPolicy
-from aos.node.unread_answers import SILENT
 
 POLLS_MAX: Final = 256
 """Claims that may wait at the same time."""

@@ -11,12 +11,10 @@ from aos.core.journal.records import Batch, KernelReceipt, Receipt, slot_hash
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.task import Outcome, StreamFrame
 from aos.manifest.builtin_definitions import SCHEMAS
-from aos.manifest.builtins import ERROR
 from aos.manifest.effective import Effect, Effective
-from aos.manifest.names import NODE
+from aos.manifest.names import ERROR, NODE
 from aos.manifest.sealed_places import sealing_problem
-from aos.node.problems import Problem
-from aos.node.refusals import refused
+from aos.node.problems import Problem, refused
 from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.values.errors import ValueProblem

@@ -26,6 +26,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.executors.task import Lost, Report, report_to_stderr
+from aos.node.calls import SILENT, ClientConnection
 from aos.node.leases.claims import ClaimDesk
 from aos.node.leases.desk import (
     Body,
@@ -45,7 +46,6 @@ from aos.node.leases.results import (
 from aos.node.leases.row import LeaseHolder, Phase
 from aos.node.leases.table import Table, open_table
 from aos.node.node_settings import NodeSettings
-from aos.node.unread_answers import SILENT, ClientConnection
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 

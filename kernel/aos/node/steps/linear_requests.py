@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.manifest.linear_names import CANCEL, LINEAR, RESERVE, SIGNAL, START
+from aos.manifest.names import CANCEL, LINEAR, RESERVE, SIGNAL, START
 from aos.manifest.plans import (
     LinearRefused,
     PlanInvalid,
@@ -24,7 +24,7 @@ from aos.node.services import Services
 from aos.node.steps.step_work import StepWork, refusal
 from aos.node.tokens import SEND
 from aos.node.work_requests import not_ready
-from aos.read.views.annotations import annotation_in_journal
+from aos.read.views.cell_view import annotation_in_journal
 from aos.read.views.linear_view import LinearAnswer
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem

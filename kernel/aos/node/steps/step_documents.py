@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from aos.linear.rows import LinearState, step_document
+from aos.linear import LinearState, step_document
 from aos.node.leases.documents import CBOR
 from aos.node.problems import Problem
-from aos.read.lens.json_values import as_json
+from aos.read.lens.words import as_json
 from aos.values.cbor import encode
 
 STEP_TASK: Final = re.compile(r"step:(0|[1-9][0-9]{0,2}):(.{1,256})", re.DOTALL)

@@ -8,11 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aos.host.machine_clock import now_ns
-from aos.linear.ready import ReadyList, matches
-from aos.linear.rows import Claimable
+from aos.host.stamps import now_ns
+from aos.linear import Claimable, ReadyList, matches
+from aos.node.calls import SILENT
 from aos.node.leases.silent_workers import SilentWorkers
-from aos.node.unread_answers import SILENT
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -17,11 +17,21 @@ from aos.core.journal.records import CellId, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.errors import AosError
-from aos.host.machine_clock import now_ns
-from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
-from aos.linear.ready import ReadyList
-from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
-from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
+from aos.host.stamps import now_ns
+from aos.linear import (
+    RUNNING,
+    Claimable,
+    LinearState,
+    OutcomeInvalid,
+    ReadyList,
+    claimable,
+    current_row,
+    outbound_values,
+    outcome_value,
+    status_of,
+)
+from aos.manifest.names import CLAIM, EXTEND, LINEAR, RESULT
+from aos.node.calls import SILENT, AnsweredClaims, ClientConnection
 from aos.node.events import ask_cell
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
@@ -30,7 +40,6 @@ from aos.node.services import Services
 from aos.node.steps.decoded_states import DecodedStates
 from aos.node.steps.step_documents import step_task, task_name, task_place
 from aos.node.steps.step_polls import StepPoll, StepPolls
-from aos.node.unread_answers import SILENT, AnsweredClaims, ClientConnection
 from aos.read.views.linear_view import LinearAnswer
 from aos.values.cbor import encode
 from aos.values.digests import hash_text

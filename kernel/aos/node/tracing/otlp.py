@@ -30,9 +30,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from aos.node.tracing.record_spans import RecordSpan
+from aos.node.tracing.record_spans import Caller, RecordSpan
 from aos.node.tracing.span_poster import TAKEN, ExportOutcome
-from aos.node.tracing.traceparent import Caller
 
 SERVICE: Final = "aos"
 """The name of the service unless ``OTEL_SERVICE_NAME`` gives one."""

@@ -4,11 +4,14 @@
                  └─▶ step of a cell that an emitted event reached
 
 The same journal gives the same spans. A span needs nothing but its record and the records that
-caused it, which are looked up; only the attempts of an effect are kept until its receipt.
+caused it, which are looked up; only the attempts of an effect are kept until its receipt. The trace
+contexts in which clients send events (W3C Trace Context, ``traceparent``) are not in the journal
+(N-84).
 """
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,6 +44,14 @@ OPEN_MAX: Final = 10_000
 
 KNOWN_MAX: Final = 65_536
 """Records whose cause, time and trace are kept in memory."""
+
+Caller: TypeAlias = tuple[bytes, bytes]
+"""A trace and a span in it."""
+
+CALLERS_MAX: Final = 10_000
+"""Events whose callers are kept until their spans are exported."""
+
+_VERSION_00: Final = re.compile(rb"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,3 +302,30 @@ def _remember(memory: OrderedDict[int, V], key: int, value: V) -> None:
     memory[key] = value
     if len(memory) > KNOWN_MAX:
         memory.popitem(last=False)
+
+
+def read_traceparent(header: bytes | None) -> Caller | None:
+    """The trace and the span of a header; None without one, or if it is invalid (then the
+    specification says to ignore it)."""
+    match = None if header is None else _VERSION_00.fullmatch(header)
+    if match is None:
+        return None
+    trace, span = (bytes.fromhex(group.decode()) for group in match.groups())
+    return (trace, span) if any(trace) and any(span) else None
+
+
+class EventCallers:
+    """The trace contexts of events, by the events' sequences; the latest ones."""
+
+    def __init__(self) -> None:
+        self._callers: OrderedDict[int, Caller] = OrderedDict()
+
+    def add(self, seq: int, context: Caller) -> None:
+        """Keep the context of an event. Only the first sender's counts."""
+        self._callers.setdefault(seq, context)
+        if len(self._callers) > CALLERS_MAX:
+            self._callers.popitem(last=False)
+
+    def take(self, seq: int) -> Caller | None:
+        """Return and forget the context of an event."""
+        return self._callers.pop(seq, None)

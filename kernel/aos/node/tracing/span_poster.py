@@ -22,8 +22,7 @@ from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.position_file import PositionFile
-from aos.node.tracing.record_spans import RecordSpan, RecordSpans, SpanEvent
-from aos.node.tracing.traceparent import Caller, EventCallers
+from aos.node.tracing.record_spans import Caller, EventCallers, RecordSpan, RecordSpans, SpanEvent
 from aos.read.lens.ports import first_kept
 from aos.read.views.view import View
 from aos.values.digests import Hash, hash_text, parse_hash

@@ -11,8 +11,7 @@ from typing import Any, Final
 import httpx
 
 from aos.client.node_client import token_headers, unreachable
-from aos.client.node_connection import AnswerParts, NodeAddress, tls_of
-from aos.client.node_errors import error_of, read_json
+from aos.client.node_connection import AnswerParts, NodeAddress, error_of, read_json, tls_of
 from aos.errors import BadUsage
 
 CONNECT_S: Final = 10.0

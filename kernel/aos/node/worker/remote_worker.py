@@ -14,8 +14,7 @@ from typing import Any, Final
 import httpx
 
 from aos.boot_clock import boot_s
-from aos.client.node_connection import NodeAddress
-from aos.client.node_errors import NodeUnavailable
+from aos.client.node_connection import NodeAddress, NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.manifest.secret_use import named_secrets
 from aos.node.worker.held_tasks import HeldTask, HeldTasks

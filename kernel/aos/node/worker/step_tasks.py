@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.boot_clock import boot_s
-from aos.client.node_errors import NodeUnavailable
+from aos.client.node_connection import NodeUnavailable
 from aos.errors import AosError
-from aos.linear.ready import matches
+from aos.linear import matches
 from aos.node.worker.node_requests import NodeRequests, bytes_of, first_group, post_results
 from aos.values.cbor import decode_record
 from aos.worker.calls import CallEnd, Callers, FunctionCall

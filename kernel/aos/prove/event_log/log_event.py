@@ -12,8 +12,7 @@ from aos.core.journal.records import Emitted, Event, Intent, KernelReceipt, Mani
 from aos.core.state.state import State
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
-from aos.read.lens.lens import Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Lens, Manifests
 from aos.read.lens.ports import Journal
 
 Scalar: TypeAlias = str | int | bool
@@ -65,7 +64,7 @@ class LogEvent(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One effect of a record on one object, for ``object_moves``.
+    """One effect of a record on one object, for ``ObjectMoves``.
 
     ``group`` is a cell's workflow, else empty. The meaning of ``word`` and ``extra`` depends on
     ``op``: see ``CellStatuses`` and ``intent_statuses``.

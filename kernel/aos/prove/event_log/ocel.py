@@ -11,8 +11,14 @@ from itertools import islice
 from typing import Any, Final
 
 from aos.prove.event_log.log_event import CELL, INTENT, LogEvent, LogLink, Scalar, iso_time
-from aos.prove.event_log.log_writer import RECORD, AttributeTypes, TextFile, text_of, type_of
-from aos.prove.event_log.object_moves import LogObject
+from aos.prove.event_log.log_writer import (
+    RECORD,
+    AttributeTypes,
+    LogObject,
+    TextFile,
+    text_of,
+    type_of,
+)
 from aos.store.part_file import PartFile
 
 STATUS: Final = "status"

@@ -11,8 +11,7 @@ from typing import Any, Final
 from aos.core.journal.faults import Fault
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Batch, Emitted, Intent, Migrated, Principal, Record, Ref, Stamp
-from aos.read.lens.lens import ALL_BYTES, Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import ALL_BYTES, Lens, Manifests
 from aos.read.views.record_view import cell_document, fault_document
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.schema import untyped_to_json

@@ -57,8 +57,7 @@ from aos.prove.replay.difference import FieldDifference, difference, differences
 from aos.prove.replay.recorded_inputs import RecordedInput, input_of
 from aos.prove.replay.replay_report import Divergence, Erasures, ReplayReport
 from aos.prove.verify.roots import Roots
-from aos.read.lens.lens import Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Lens, Manifests
 from aos.values.digests import Hash, content_hash, hash_text
 
 OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})

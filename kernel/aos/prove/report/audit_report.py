@@ -37,8 +37,7 @@ from aos.prove.report.report_part import (
 from aos.prove.report.work_parts import AttemptPart, EffectPart, FaultPart
 from aos.prove.verify.findings import VerifyReport
 from aos.prove.verify.journal_source import JournalSource
-from aos.read.lens.lens import Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Lens, Manifests
 from aos.read.views.world_view import cell_counts, intent_counts, mail_counts
 from aos.values.digests import Hash, hash_text
 

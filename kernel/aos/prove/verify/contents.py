@@ -66,11 +66,10 @@ from aos.manifest.effective import Effective, Workflow
 from aos.manifest.judging import judge
 from aos.manifest.keys import key_text
 from aos.manifest.names import NODE
-from aos.prove.verify.checking import Add, Checking, Counts
+from aos.prove.verify.checking import Add, Checking, Counts, RecordedValues
 from aos.prove.verify.findings import FindingKind
 from aos.prove.verify.governed import GovernedManifests
 from aos.prove.verify.open_work import OpenWork
-from aos.prove.verify.recorded_values import RecordedValues
 from aos.values.digests import Hash, hash_text
 
 

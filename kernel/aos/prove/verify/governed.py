@@ -26,9 +26,8 @@ from aos.manifest.governance import GovernanceBlock
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
 from aos.manifest.patching import check_patch
-from aos.prove.verify.checking import Checking
+from aos.prove.verify.checking import Checking, RecordedValues
 from aos.prove.verify.findings import FindingKind
-from aos.prove.verify.recorded_values import RecordedValues
 from aos.values.digests import hash_text
 
 

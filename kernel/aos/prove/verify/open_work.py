@@ -30,12 +30,11 @@ from aos.core.journal.vocabulary import HALTS, AttemptPhase
 from aos.core.state.continuation import payload_schemas
 from aos.core.state.state import Debt, Owed, State
 from aos.errors import sentence
-from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
 from aos.manifest.effective import Effect, Workflow
 from aos.manifest.keys import key_text
-from aos.prove.verify.checking import Checking
+from aos.manifest.names import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
+from aos.prove.verify.checking import Checking, RecordedValues
 from aos.prove.verify.findings import FindingKind
-from aos.prove.verify.recorded_values import RecordedValues
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
 

@@ -27,8 +27,7 @@ from aos.flow.declaration import declared_flows
 from aos.flow.flow_state import TRIED
 from aos.manifest.effective import Effective, Workflow
 from aos.prove.replay.difference import FieldDifference, difference
-from aos.read.lens.lens import ALL_BYTES, Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import ALL_BYTES, Lens, Manifests
 from aos.sandbox.inspect import survey
 from aos.values.digests import Hash, content_hash
 from aos.values.schema import Schema

@@ -22,8 +22,8 @@ from aos.core.journal.vocabulary import ReceiptStatus, word_of
 from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import payload_schemas
 from aos.errors import BadUsage, Erased
-from aos.manifest.builtins import KERNEL_EFFECTS, TIMER
 from aos.manifest.effective import Effect, Effective
+from aos.manifest.names import KERNEL_EFFECTS, TIMER
 from aos.prove.whatif.shadow_course import Course
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, derive

@@ -22,8 +22,7 @@ from aos.manifest.effective import Effective
 from aos.prove.whatif.shadow import Shadow
 from aos.prove.whatif.shadow_course import SHADOW_CLASSES, CellNote, Observed
 from aos.prove.whatif.step_comparison import DIFFERENCES_KEPT
-from aos.read.lens.lens import ALL_BYTES, Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import ALL_BYTES, Lens, Manifests
 from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, encode
 from aos.values.digests import Hash, content_hash, hash_text
 

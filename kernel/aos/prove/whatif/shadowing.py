@@ -30,8 +30,7 @@ from aos.prove.whatif.shadow_course import IntentKey, recorded_keys
 from aos.prove.whatif.shadow_report import blocked_report, shadow_report
 from aos.prove.whatif.shadow_state import BlobOverlay, Proposed, ShadowState, put_in_force
 from aos.prove.whatif.step_comparison import ShadowComparison
-from aos.read.lens.lens import ALL_BYTES, Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import ALL_BYTES, Lens, Manifests
 from aos.sandbox.engine import Sandbox
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text

@@ -19,7 +19,7 @@ from aos.core.state.state import State
 from aos.manifest.effective import Effective
 from aos.prove.replay.difference import FieldDifference, differences
 from aos.prove.whatif.candidate import CandidateManifest
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import Manifests
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem

@@ -22,25 +22,29 @@ from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
 from aos.read.index.index_file import IndexFile
 from aos.read.index.index_schema import NS_MAX, OF_STATE, TEXT
-from aos.read.index.indexed_cells import REASON_END, cell_of
-from aos.read.index.ordered_bytes import OTHER, after_bytes, ordered_bytes, value_of
+from aos.read.index.indexed_cells import (
+    OTHER,
+    REASON_END,
+    after_bytes,
+    cell_of,
+    ordered_bytes,
+    value_of,
+)
 from aos.read.where.attributes import OF_EVERY_CELL, Attribute
 from aos.read.where.condition import EQUAL, IN, NOT, NOT_EQUAL, PREFIX
-from aos.read.where.counting import (
-    SMALL_MAX,
-    CountedCells,
-    Group,
-    LargeValue,
-    group_of,
-    numbers_of,
-    ranked,
-)
 from aos.read.where.matching import (
+    SMALL_MAX,
     CellPage,
     CellQuery,
     CombinedCondition,
     Condition,
+    CountedCells,
+    Group,
+    LargeValue,
     Selector,
+    group_of,
+    numbers_of,
+    ranked,
     single,
 )
 from aos.values.digests import HASH_BYTES, Hash

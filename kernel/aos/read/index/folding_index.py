@@ -23,9 +23,8 @@ from aos.core.state.state import State
 from aos.errors import Damage
 from aos.read.index.index_file import IndexChange, IndexHead
 from aos.read.index.index_schema import OF_LISTS, OF_LOOKUPS
-from aos.read.index.indexed_cells import columns_of, write_cells
+from aos.read.index.indexed_cells import IndexedValues, columns_of, write_cells
 from aos.read.index.indexed_records import IndexedRecords, IndexTables
-from aos.read.index.indexed_values import IndexedValues
 from aos.read.lens.ports import Journal
 from aos.read.views.view import View
 

@@ -10,7 +10,7 @@ from typing import Final
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.manifest.effective import Effective
-from aos.manifest.linear_names import LINEAR
+from aos.manifest.names import LINEAR
 from aos.read.views.linear_view import LINEAR_NAMES
 from aos.read.where.attributes import OF_EVERY_CELL, Attribute, Names
 from aos.read.where.condition import WhereInvalid, WhereToken

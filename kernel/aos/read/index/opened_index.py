@@ -27,8 +27,8 @@ from aos.read.index.index_file import (
 )
 from aos.read.index.index_reader import IndexReader
 from aos.read.index.index_schema import VALUES, tables_above
+from aos.read.index.indexed_cells import FILLED, IndexedValues, filled
 from aos.read.index.indexed_records import IndexTables
-from aos.read.index.indexed_values import FILLED, IndexedValues, filled
 from aos.read.index.indexed_workflows import IndexedWorkflow, SearchSettings, indexed_workflows
 from aos.read.lens.ports import Journal
 

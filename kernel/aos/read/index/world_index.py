@@ -1,11 +1,12 @@
-"""The index of a world: open it, keep it at the journal's end, read it (spec/index.md).
+"""The index of a world: open it, keep it at the journal's end, read it (spec/index.md), and let a
+view read its lists, timelines and traces by it (IX-60).
 
-index = WorldIndex.open(folder, journal, report)
-while not index.advance(state):       # slices of 50 ms
-    print(index.progress(state))
-with index.reading() as reader:       # one moment, of record reader.as_of
-    reader.naming(cell, first=1, last=reader.as_of)
-index.close()
+    index = WorldIndex.open(folder, journal, report)
+    while not index.advance(state):       # slices of 50 ms
+        print(index.progress(state))
+    with index.reading() as reader:       # one moment, of record reader.as_of
+        reader.naming(cell, first=1, last=reader.as_of)
+    index.close()
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.closable import Closable
+from aos.core.journal.records import CellId
 from aos.core.state.state import State
 from aos.read.index.cell_pages import KeptValues
 from aos.read.index.folding_index import (
@@ -31,10 +33,10 @@ from aos.read.index.folding_index import (
 )
 from aos.read.index.index_file import IndexChange, IndexFile, Report, open_to_write
 from aos.read.index.index_reader import IndexReader
+from aos.read.index.indexed_cells import IndexedValues
 from aos.read.index.indexed_records import IndexTables
-from aos.read.index.indexed_values import IndexedValues
 from aos.read.index.indexed_workflows import SearchSettings, indexed_workflows
-from aos.read.index.opened_index import kept_values, say_nothing
+from aos.read.index.opened_index import OpenedIndex, kept_values, say_nothing
 from aos.read.lens.ports import Journal
 from aos.read.views.view import View
 
@@ -287,3 +289,37 @@ class WorldIndex(Closable):
     def close(self) -> None:
         """Close the index, and note that it was closed."""
         self._file.close()
+
+
+@contextlib.contextmanager
+def indexed(
+    view: View, folder: Path | None, journal: Journal, index: OpenedIndex
+) -> Iterator[bool]:
+    """Use the index in ``folder``, which ``index`` opens, for the documents that the block makes of
+    a view of ``journal``; yield whether it helps. None, an index that is damaged, of another
+    journal, or too far behind does not (IX-44): then the documents are made without it, and are the
+    same.
+
+    Raises:
+        Damage: The index is damaged, which is found while it is read.
+    """
+    if folder is None or view.is_past:
+        yield False
+        return
+    with index.at_head(folder, journal, view.state) as reader:
+        if reader is not None:
+            use_index(view, reader)
+        try:
+            yield reader is not None
+        finally:
+            view.index = view.finder = view.manifests.index = None
+
+
+def use_index(view: View, reader: IndexReader) -> None:
+    """Let the view read by an index that is at its state, within the time that the view has now."""
+
+    def text_of(id: CellId) -> str:
+        return view.lens.key_text(id, hash=view.state.cells[id].workflow_hash)
+
+    view.index = view.manifests.index = reader
+    view.finder = reader.cell_pages(text_of, view.check_time)

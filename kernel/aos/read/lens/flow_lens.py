@@ -1,15 +1,18 @@
 """Show the state of a flow: its operations as a tree instead of ``ops``, and its values by their
-own schemas (spec/audit.md, A-3a)."""
+own schemas (spec/audit.md, A-3a); and which flows in progress new code would continue or stop
+(A-90).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from aos.core.decide.flow_gate import FlowGate, StoppedFlow
+from aos.core.journal.records import CellId
 from aos.flow.flow_state import FlowState
-from aos.flow.message import Message
-from aos.flow.operation import Compensation, Details, OperationKind
-from aos.flow.tree import OperationNode, Wait, tree, waits, walk
+from aos.flow.history import OperationNode, Wait, tree, waits, walk
+from aos.flow.operation import Compensation, Details, Message, OperationKind
 from aos.manifest.effective import Effective
 from aos.values.cbor import decode_record, encode
 from aos.values.schema import Schema
@@ -152,3 +155,23 @@ class FlowLens:
 
     def _message(self, message: Message) -> Document:
         return {"schema": message.schema, "value": self._by_name(message.schema, message.value)}
+
+
+def gate_document(gate: FlowGate, key: Callable[[CellId], object]) -> dict[str, object]:
+    """Return the gate's result; ``key`` returns the key of a cell as JSON."""
+    return {
+        "checked": gate.checked,
+        "go_on": gate.continued,
+        "diverge": [_stopped(flow, key(flow.cell)) for flow in gate.stopped],
+    }
+
+
+def _stopped(flow: StoppedFlow, key: object) -> dict[str, object]:
+    divergence = flow.divergence
+    return {
+        "cell": {"workflow": flow.cell[0], "key": key},
+        "path": None if divergence is None else divergence.path,
+        "expected": None if divergence is None else divergence.expected,
+        "found": None if divergence is None else divergence.found,
+        "fault": {"kind": flow.fault.kind.value, "message": flow.fault.message},
+    }

@@ -1,5 +1,6 @@
 """Find records of a journal: by sequence number, or by a name, with an index or a search of the
-bytes (spec/audit.md, A-44).
+bytes (spec/audit.md, A-44); and list the values that a record refers to by content hash
+(spec/journal.md, J-15).
 
 Without an index, the bytes of all records are searched, and only the matches are decoded. Records
 are canonical, so the bytes of a name (a taken entry, an intent, a cell) appear unchanged in every
@@ -9,16 +10,17 @@ again, because a value may contain the same bytes by chance.
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import END, REMOVE
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import CellId, Control, EntryId, Record
+from aos.core.journal.records import CellId, Control, EntryId, Record, Ref
 from aos.errors import BadUsage
 from aos.read.lens.ports import Journal, RecordIndex, first_kept
 from aos.read.lens.words import one_line
@@ -193,3 +195,23 @@ def ending_text(command: Control) -> str:
     action_text = "removed it" if command.action == REMOVE else f"ended it as {command.status}"
     text = f"{command.principal} {action_text}, by record {command.seq}"
     return text if command.why is None else f"{text}: {one_line(command.why)}"
+
+
+def references(record: Record) -> Iterator[tuple[str, Ref]]:
+    """Yield each reference in a record with its place in it: ``state``, ``events[0].value``."""
+    yield from _in_fields(record, "")
+
+
+def _in_fields(holder: Any, under: str) -> Iterator[tuple[str, Ref]]:
+    for field in dataclasses.fields(holder):
+        yield from _in(getattr(holder, field.name), under + field.name)
+
+
+def _in(value: object, path: str) -> Iterator[tuple[str, Ref]]:
+    if isinstance(value, Ref):
+        yield path, value
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from _in(item, f"{path}[{index}]")
+    elif dataclasses.is_dataclass(value):
+        yield from _in_fields(value, f"{path}.")

@@ -10,8 +10,7 @@ from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.read.lens.lookup import find_workflow
-from aos.read.operations.operation import ApiLink, Parameter, Query, ReadOperation, is_always_long
-from aos.read.operations.parameters import (
+from aos.read.operations.operation import (
     AT,
     FLAG,
     GROUP_BY,
@@ -22,6 +21,11 @@ from aos.read.operations.parameters import (
     SPELLED,
     WHERE,
     WORKFLOW,
+    ApiLink,
+    Parameter,
+    Query,
+    ReadOperation,
+    is_always_long,
 )
 from aos.read.views import cell_view
 from aos.read.views.cell_selection import ORDERS, CellSelection

@@ -6,8 +6,20 @@ from dataclasses import replace
 from typing import Final
 
 from aos.flow.flow_state import OTHER_SPELLINGS
-from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
-from aos.read.operations.parameters import AT, FLAG, KEY, KEY_PREFIX, LIMITED, NAME, SPELLED, WHERE
+from aos.read.operations.operation import (
+    AT,
+    FLAG,
+    KEY,
+    KEY_PREFIX,
+    LIMITED,
+    NAME,
+    SPELLED,
+    WHERE,
+    Parameter,
+    Query,
+    ReadOperation,
+    is_always_long,
+)
 from aos.read.views import flow_view
 from aos.read.views.flow_reading import SHOWN_STATUSES
 from aos.read.views.record_view import Document

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.core.journal.vocabulary import STATUSES
-from aos.read.operations.operation import Parameter, Query, ReadOperation, has_many_rows
-from aos.read.operations.parameters import (
+from aos.read.operations.operation import (
     AT,
     FLAG,
     KEY_PREFIX,
@@ -15,6 +14,10 @@ from aos.read.operations.parameters import (
     SPELLED,
     WHERE,
     WORKFLOW,
+    Parameter,
+    Query,
+    ReadOperation,
+    has_many_rows,
 )
 from aos.read.views import intent_view
 from aos.read.views.record_view import Document

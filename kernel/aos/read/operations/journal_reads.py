@@ -6,6 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from aos.read.operations.operation import (
+    KEY,
+    LIMITED,
+    SEQ,
+    SPELLED,
+    WORKFLOW,
     Parameter,
     Query,
     ReadOperation,
@@ -13,8 +18,7 @@ from aos.read.operations.operation import (
     has_many_rows,
     is_always_long,
 )
-from aos.read.operations.parameters import KEY, LIMITED, SEQ, SPELLED, WORKFLOW
-from aos.read.views import journal_view, value_view
+from aos.read.views import journal_view
 from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, View
 
@@ -87,7 +91,7 @@ READ_VALUE: Final = ReadOperation(
     summary="Show which records refer to a value, and whether it was erased.",
     parameters=(VALUE,),
     answers=("ValueDocument",), is_long=is_always_long,
-    document=lambda view, query: value_view.value(view, query["value"]),
+    document=lambda view, query: journal_view.value(view, query["value"]),
 )  # fmt: skip
 
 READ_BLOB: Final = ReadOperation(

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aos.core.state.state import State
-from aos.manifest.linear_names import LINEAR
-from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
-from aos.read.operations.parameters import AT, GROUP_BY, LIMITED, NAME, WHERE
+from aos.manifest.names import LINEAR
+from aos.read.operations.operation import (
+    AT,
+    GROUP_BY,
+    LIMITED,
+    NAME,
+    WHERE,
+    Parameter,
+    Query,
+    ReadOperation,
+    is_always_long,
+)
 from aos.read.views import count_view, linear_view
 from aos.read.views.record_view import Document
 from aos.read.views.view import View

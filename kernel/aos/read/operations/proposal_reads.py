@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
-from aos.read.operations.parameters import HASH, SEQ
+from aos.read.operations.operation import HASH, SEQ, Parameter, Query, ReadOperation, is_always_long
 from aos.read.views import proposal_view
 from aos.read.views.record_view import Document
 from aos.read.views.view import View

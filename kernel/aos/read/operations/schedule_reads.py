@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.read.operations.operation import Parameter, ReadOperation, is_always_long
-from aos.read.operations.parameters import NAME
+from aos.read.operations.operation import NAME, Parameter, ReadOperation, is_always_long
 from aos.read.views import schedule_view
 
 READ_SCHEDULES: Final = ReadOperation(

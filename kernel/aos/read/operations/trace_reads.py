@@ -6,8 +6,17 @@ from dataclasses import replace
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.read.operations.operation import Parameter, Query, ReadOperation, is_always_long
-from aos.read.operations.parameters import FLAG, KEY, NAME, SEQ, WORKFLOW
+from aos.read.operations.operation import (
+    FLAG,
+    KEY,
+    NAME,
+    SEQ,
+    WORKFLOW,
+    Parameter,
+    Query,
+    ReadOperation,
+    is_always_long,
+)
 from aos.read.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.read.trace.trace import trace
 from aos.read.views.record_view import Document

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.read.operations.operation import Parameter, Query, ReadOperation
-from aos.read.operations.parameters import AT, NAME, SEQ
+from aos.read.operations.operation import AT, NAME, SEQ, Parameter, Query, ReadOperation
 from aos.read.views import clock_view, world_view
 from aos.read.views.record_view import Document
 from aos.read.views.view import View

@@ -23,7 +23,7 @@ from aos.core.journal.records import (
     Stream,
 )
 from aos.errors import Damage, Pruned
-from aos.manifest.builtins import HTTP, KERNEL_EFFECTS
+from aos.manifest.names import HTTP, KERNEL_EFFECTS
 from aos.read.lens.record_finding import ending, ending_text
 from aos.read.lens.words import compact, name_cell, time_text
 from aos.read.trace.render import http_text

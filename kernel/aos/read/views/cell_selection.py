@@ -13,7 +13,7 @@ from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned
 from aos.errors import BadUsage
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.read.lens.lookup import find_effect, find_workflow
 from aos.read.views.diagnosis import ADVICE
 from aos.read.views.reason import EVENT, MAIL, TIMER_WORD, WAITS

@@ -1,4 +1,6 @@
-"""The documents of ``aos inspect cells``, ``cell`` and ``faults`` (spec/audit.md, A-63 to A-65)."""
+"""The documents of ``aos inspect cells``, ``cell`` and ``faults`` (spec/audit.md, A-63 to A-65),
+and answers of cells to events: the annotations of their steps.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,18 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aos.core.decide.left_behind import next_under
 from aos.core.journal.faults import Fault
-from aos.core.journal.records import CellId, Control
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import CellId, Control, Step, slot_bytes
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.state.version import manifest_under, workflow_of
 from aos.errors import BadUsage
 from aos.read.lens.lens import Lens
 from aos.read.lens.lookup import find_cell
+from aos.read.lens.ports import Journal
 from aos.read.lens.record_finding import ending
 from aos.read.views.cell_selection import (
     BY_KEY,
@@ -32,14 +36,19 @@ from aos.read.views.diagnosis import advice_on, diagnose, is_flow, resume_comman
 from aos.read.views.intent_view import open_row
 from aos.read.views.reason import command_words
 from aos.read.views.record_view import Document, document, fault_document
-from aos.read.views.version_view import version
 from aos.read.views.view import LIMIT, View, check_word, page, page_end, paged
+from aos.read.views.world_view import version
+from aos.values.cbor import decode_record
 from aos.values.digests import hash_text
 
 if TYPE_CHECKING:
     from aos.read.where.matching import Rank
 
+
 MAIL_SHOWN: Final = 20
+
+SCANNED_MAX: Final = 4_096
+"""Records that are read after an event for the step that answers it."""
 
 
 class NoSuchCell(BadUsage):
@@ -283,3 +292,33 @@ def _fault_row(view: View, cell: Cell) -> Document:
         "retry": retry,
         "skip": skip,
     }
+
+
+class Annotation(NamedTuple):
+    """The annotation of the step ``seq``, a variant, which the event ``root`` caused."""
+
+    tag: str
+    value: Any
+    seq: int
+    root: int
+
+
+def annotation_of(step: Step, store: Journal) -> Annotation | None:
+    """The annotation of a step; None if it has none."""
+    if step.ann is None:
+        return None
+    variant: Any = decode_record(slot_bytes(step.ann, store.blob))
+    return Annotation(variant["$tag"], variant.get("$value", {}), step.seq, step.root)
+
+
+def annotation_in_journal(store: Journal, seq: int, cell: CellId, last: int) -> Annotation | None:
+    """The first annotation of ``cell`` among the consequences of the event ``seq``, up to record
+    ``last``; None if there is none yet."""
+    for frame in store.frames(seq, min(last, seq + SCANNED_MAX)):
+        for data in frame.records:
+            if cell[0].encode() not in data:
+                continue
+            record = from_bytes(data)
+            if isinstance(record, Step) and record.cell == cell and record.root == seq:
+                return annotation_of(record, store)
+    return None

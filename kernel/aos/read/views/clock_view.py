@@ -11,7 +11,7 @@ from typing import Final
 from aos.core.journal.journal_clock import CLOCK_AHEAD_NS
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
-from aos.manifest.builtins import TIMER
+from aos.manifest.names import TIMER
 from aos.read.lens.lens import Lens
 from aos.read.lens.words import span_text
 from aos.read.views.diagnosis import INTENT_DIGITS

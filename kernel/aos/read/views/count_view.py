@@ -16,8 +16,7 @@ from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.read.where.attributes import Attribute, Comparable, Names, Subject
 from aos.read.where.condition import GroupByInvalid, WhereInvalid, parse_name
-from aos.read.where.counting import GROUPS_MAX, CountedCells, LargeValue, counted
-from aos.read.where.matching import CellQuery
+from aos.read.where.matching import GROUPS_MAX, CellQuery, CountedCells, LargeValue, counted
 from aos.values.digests import hash_text
 
 

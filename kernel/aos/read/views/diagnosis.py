@@ -12,8 +12,7 @@ from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import Debt, Halt, Owed, State
 from aos.core.state.version import workflow_of
 from aos.errors import BadUsage, Damage, Pruned
-from aos.manifest.builtins import TIMER, TIMER_CANCEL
-from aos.manifest.names import NODE
+from aos.manifest.names import NODE, TIMER, TIMER_CANCEL
 from aos.read.lens.record_finding import Records, ending_text
 from aos.read.lens.words import FAR_NS, count, short, span_text, time_text
 from aos.read.views.reason import Reason, at_path, command_words

@@ -28,11 +28,10 @@ from aos.flow.flow_state import (
     STUCK,
     FlowState,
 )
-from aos.flow.tree import CHILD, MESSAGE, RESUME, Wait, waits
+from aos.flow.history import CHILD, MESSAGE, RESUME, Wait, waits
 from aos.manifest.effective import FLOW_STATE, Effective
-from aos.read.lens.json_values import as_json
 from aos.read.lens.lookup import find_named, names_text, spells, workflow_names
-from aos.read.lens.words import count, short, span_text, time_text
+from aos.read.lens.words import as_json, count, short, span_text, time_text
 from aos.read.views.reason import Reason, command_words
 from aos.shell_text import shell_word
 from aos.values.digests import Hash

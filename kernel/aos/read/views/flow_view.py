@@ -22,9 +22,8 @@ from aos.core.state.cell import Cell
 from aos.errors import BadUsage, Damage
 from aos.flow.failure import Failure, FlowDivergence
 from aos.flow.flow_state import OTHER_SPELLINGS, FlowState
-from aos.flow.history import History
+from aos.flow.history import History, OperationNode, tree, waits, walk
 from aos.flow.operation import IssuerRef, Operation, OperationKind, OperationState
-from aos.flow.tree import OperationNode, tree, waits, walk
 from aos.read.lens.flow_lens import FlowLens
 from aos.read.lens.lookup import find_cell
 from aos.read.lens.record_finding import records_naming
@@ -33,8 +32,8 @@ from aos.read.views.cell_view import cell as cell_document
 from aos.read.views.flow_reading import SHOWN_STATUSES, SeenFlow, find_flow, flow_names, read_flow
 from aos.read.views.receipts import code_of
 from aos.read.views.record_view import Document
-from aos.read.views.version_view import version
 from aos.read.views.view import LIMIT, View, check_word, page
+from aos.read.views.world_view import version
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 

@@ -8,13 +8,12 @@ from typing import Any, Final, NamedTuple
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import Cell
 from aos.errors import Refused
-from aos.linear.rows import LinearState, current_row, status_of
-from aos.manifest.linear_names import LINEAR
+from aos.linear import LinearState, current_row, status_of
+from aos.manifest.names import LINEAR
 from aos.manifest.plans import must_have_linear, plan_node
-from aos.read.lens.json_values import as_json
-from aos.read.lens.words import time_text
-from aos.read.views.annotations import Annotation
+from aos.read.lens.words import as_json, time_text
 from aos.read.views.cell_selection import subject
+from aos.read.views.cell_view import Annotation
 from aos.read.views.record_view import Document
 from aos.read.views.view import View, check_word
 from aos.read.where.attributes import Names, Subject

@@ -8,7 +8,7 @@ from typing import Any
 from aos.errors import BadUsage
 from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective
-from aos.read.lens.manifests import manifest_records
+from aos.read.lens.lens import manifest_records
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.values.digests import hash_text

@@ -30,11 +30,10 @@ from aos.core.journal.records import (
     Step,
     Stream,
 )
-from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.keys import key_text
-from aos.read.lens.json_values import as_json
+from aos.manifest.names import KERNEL_EFFECTS
 from aos.read.lens.lens import Lens, ran_under
-from aos.read.lens.words import compact, count, name_cell, one_line, short, time_text
+from aos.read.lens.words import as_json, compact, count, name_cell, one_line, short, time_text
 from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
 

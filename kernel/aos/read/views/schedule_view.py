@@ -10,9 +10,8 @@ from aos.core.state.cell import Cell
 from aos.errors import Refused
 from aos.manifest.schedule_setting import must_have_schedules
 from aos.manifest.schedules import SCHEDULE
-from aos.read.lens.json_values import as_json
-from aos.read.lens.words import time_text
-from aos.read.views.annotations import Annotation
+from aos.read.lens.words import as_json, time_text
+from aos.read.views.cell_view import Annotation
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.values.cbor import Value, decode_record, encode

@@ -1,5 +1,9 @@
 """The view of one state of a world and of the process that runs it, and the paging of its lists
-(A-60)."""
+(A-60).
+
+The process that runs a world, as documents: its work, and its part of ``aos inspect world``
+(spec/audit.md, A-61).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,15 @@ from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.errors import BadUsage
-from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
-from aos.read.lens.manifests import Manifests
+from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens, Manifests
 from aos.read.lens.ports import Journal, RecordIndex
 from aos.read.lens.record_finding import Records
 from aos.read.views.record_view import Document
+from aos.values.digests import hash_text
 
 if TYPE_CHECKING:
     from aos.read.where.matching import CellFinder
+
 
 LIMIT: Final = 100
 LIMIT_MAX: Final = 10_000
@@ -178,3 +183,43 @@ def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
     """Raise ``BadUsage`` for a word that is not one of ``choices``."""
     if word is not None and word not in choices:
         raise BadUsage(f"no {noun} is {word!r}", expected="one of " + ", ".join(choices))
+
+
+def work_document(work: Mapping[str, Any]) -> Document:
+    """Return the socket's ``work`` (H-53) as a document."""
+    return {
+        "effects": sorted(work.get("effects", ())),
+        "executors": {
+            executor: {
+                phase: {"number": number, "since_ns": since_ns}
+                for phase, (number, since_ns) in phases.items()
+            }
+            for executor, phases in work.get("executors", {}).items()
+        },
+        "tasks": [
+            {
+                "intent": hash_text(intent),
+                "phase": phase,
+                "attempt": attempt,
+                "since_ns": since_ns,
+            }
+            for intent, phase, attempt, since_ns in work.get("tasks", ())
+        ],
+    }
+
+
+def process_document(status: Mapping[str, Any], work: Mapping[str, Any] | None) -> Document:
+    """Return the process that runs a world, as ``aos inspect world`` shows it, from the answers to
+    ``status`` and ``work``; ``work`` is None if it was not answered."""
+    return {
+        **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
+        "executors": work_document(work or {})["executors"],
+    }
+
+
+def with_process(
+    world: Document, process: Document | None, origin: str | None, *, path: str | None
+) -> Document:
+    """Return the document of a world with the process that runs it, how the world came here, and
+    its folder, if the reader may know that."""
+    return {"path": path, **world, "process": process, "origin": origin}

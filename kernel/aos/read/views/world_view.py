@@ -1,20 +1,25 @@
-"""The documents of ``aos inspect world`` and ``manifest`` (spec/audit.md, A-61, A-62)."""
+"""The documents of ``aos inspect world`` and ``manifest`` (spec/audit.md, A-61, A-62); which
+manifest an instance runs under, and how many run under each (A-63a).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
+from aos.core.decide.left_behind import next_under
+from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Genesis
 from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.core.state.cell import Cell
 from aos.core.state.state import State
+from aos.core.state.version import manifest_under, workflow_under
 from aos.errors import BadUsage
-from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.keys import key_text
+from aos.manifest.names import TIMER
 from aos.read.views.clock_view import ahead_ns
 from aos.read.views.record_view import Document
-from aos.read.views.version_view import versions
 from aos.read.views.view import View
 from aos.values.cbor import decode_record
 from aos.values.digests import hash_text
@@ -274,4 +279,44 @@ def _executors(manifest: Effective) -> list[Document] | None:
             "revoked_keys": sorted(map(key_text, executor.revoked_keys)),
         }
         for _, executor in sorted(manifest.executors.items())
+    ]
+
+
+def version(state: State, cell: Cell, read: BlobReader) -> dict[str, Any]:
+    """Return the manifest that the next entry of a cell runs under, and its module there. The
+    module is null if the workflow is gone and nothing pins the cell."""
+    seq = next_under(state, cell, read)
+    workflow = workflow_under(state, cell.id, seq)
+    return {
+        "record": seq,
+        "manifest": hash_text(manifest_under(state, seq).hash),
+        "is_pinned": seq != state.manifest_seq,
+        "module": None if workflow is None else workflow.module.name,
+        "module_hash": None if workflow is None else hash_text(workflow.module.hash),
+    }
+
+
+def versions(state: State, read: BlobReader) -> list[dict[str, Any]]:
+    """Return the manifests that instances run under, the oldest first and the one in force last,
+    with the number of instances of each workflow. With two or more manifests, this reads every
+    cell, and the states of those that may not fit the manifest in force."""
+    counts: dict[int, Counter[str]] = {era.seq: Counter() for era in state.eras.all}
+    if state.eras.is_one:
+        for name, shelf in state.cells.shelves.items():
+            counts[state.manifest_seq][name] = shelf.count
+    else:
+        for cell in state.cells.values():
+            counts[next_under(state, cell, read)][cell.id[0]] += 1
+    return [
+        {
+            "record": era.seq,
+            "manifest": hash_text(era.manifest),
+            "in_force": era.seq == state.manifest_seq,
+            "cells": counts[era.seq].total(),
+            "by_workflow": {
+                name: number for name, number in sorted(counts[era.seq].items()) if number
+            },
+        }
+        for era in state.eras.all
+        if era.seq == state.manifest_seq or counts[era.seq]
     ]

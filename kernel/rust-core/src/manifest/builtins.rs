@@ -1,5 +1,5 @@
 //! Names of built-in definitions that the kernel treats in a way of their own
-//! (`kernel/aos/manifest/builtins.py`, M-51).
+//! (`kernel/aos/manifest/names.py`, M-51).
 
 pub const TIMER: &str = "sys/timer.set@1";
 pub const HTTP: &str = "sys/http.request@1";

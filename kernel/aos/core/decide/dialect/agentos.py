@@ -22,7 +22,8 @@ from aos.core.journal.records import Slot, slot_bytes
 from aos.core.state.cell import EventMail, Mail, OpenIntent, StreamMail
 from aos.core.state.continuation import unwrapped, unwrapped_frame
 from aos.manifest.builtin_definitions import SCHEMAS
-from aos.manifest.builtins import (
+from aos.manifest.effective import Effect, Effective, Workflow
+from aos.manifest.names import (
     BLOB_PUT,
     CONTEXT,
     ENVELOPE,
@@ -34,7 +35,6 @@ from aos.manifest.builtins import (
     STREAM,
     WORKSPACE_RESOLVE,
 )
-from aos.manifest.effective import Effect, Effective, Workflow
 from aos.values.cbor import SELF_DESCRIBED, Value, encode
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem, quoted

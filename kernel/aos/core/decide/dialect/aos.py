@@ -15,8 +15,8 @@ from aos.core.journal.records import Slot, slot_bytes
 from aos.core.state.cell import EventMail, Mail, StreamMail
 from aos.core.state.continuation import continuation, stream_frame
 from aos.manifest.builtin_definitions import SCHEMAS
-from aos.manifest.builtins import CONTEXT
 from aos.manifest.effective import Effect, Effective, Workflow
+from aos.manifest.names import CONTEXT
 from aos.values.cbor import encode_text
 from aos.values.digests import Hash
 from aos.values.schema import Schema, compile_schemas

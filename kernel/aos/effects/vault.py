@@ -1,4 +1,8 @@
-"""The two effects: a value is put, or an alias gets another version."""
+"""Secrets that workflows put: ``--executors vault`` (spec/agentos.md, AG-80).
+
+The two effects ``sys/vault.*`` write the file of ``--secrets``, which ``AOS_VAULT_FILE`` names: a
+value is put, or an alias gets another version.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +14,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from aos.effects.vault.vault_errors import (
+from aos.effects.vault_file import (
     BINDING_UNSUPPORTED,
     DIGEST_MISMATCH,
     KEY_TAKEN,
+    PREFIX,
     VALUE_MISSING,
     VALUE_UNSUPPORTED,
     VERSION_CONFLICT,
-    not_configured,
-)
-from aos.effects.vault.vault_file import (
-    PREFIX,
     VERSION_MAX,
     SecretVersion,
     VaultFile,
     key_of,
+    not_configured,
     read_versions,
     versions_text,
 )

@@ -1,7 +1,8 @@
-"""The effect ``sys/portal.send@1``: an event for another world of this machine, which takes it once
-(AG-86 to AG-89).
+"""Events to other worlds of this machine: ``--executors portal`` (spec/agentos.md, AG-85).
 
-``AOS_PORTAL_WORLDS`` has the worlds of this machine that get events, by UUID (AG-86).
+The effect ``sys/portal.send@1`` sends an event through the socket of another world, which takes it
+once (AG-86 to AG-89). ``AOS_PORTAL_WORLDS`` has the worlds of this machine that get events, by UUID
+(AG-86).
 """
 
 from __future__ import annotations

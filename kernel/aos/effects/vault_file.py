@@ -1,5 +1,9 @@
 """The secrets file of a vault: read as the host reads it, changed by replacing it (AG-81), with the
 versions of each alias that the vault has given out (AG-82).
+
+The errors of the effects are made here, by their codes (AG-84). Only ``vault_write_failed`` is
+retryable: after any other code, the same params will never work, or not with this state of the
+vault.
 """
 
 from __future__ import annotations
@@ -16,14 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from aos.effects.vault.vault_errors import (
-    ALIAS_INVALID,
-    FULL,
-    VALUE_UNSUPPORTED,
-    attempt_over,
-    file_unusable,
-    write_failed,
-)
 from aos.errors import AosError
 from aos.host.folder.secrets import (
     FILE_BYTES_MAX,
@@ -34,7 +30,7 @@ from aos.host.folder.secrets import (
 )
 from aos.manifest.manifest_secrets import is_key
 from aos.store.plain_files import PlainFolder
-from aos.worker import EffectFailed
+from aos.worker import EffectFailed, NotConfigured
 
 Values = Mapping[str, bytes]
 IsOver: TypeAlias = Callable[[], bool]
@@ -52,6 +48,18 @@ VERSION_MAX: Final = 2**63 - 1
 """Of a rotation, and so of every version: the next one must be a number of a receipt, too."""
 
 _FORBIDDEN: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+
+BINDING_UNSUPPORTED: Final = "vault_binding_unsupported"
+ALIAS_INVALID: Final = "vault_alias_invalid"
+VALUE_UNSUPPORTED: Final = "vault_value_unsupported"
+KEY_TAKEN: Final = "vault_key_taken"
+VALUE_MISSING: Final = "vault_value_missing"
+DIGEST_MISMATCH: Final = "vault_digest_mismatch"
+VERSION_CONFLICT: Final = "vault_version_conflict"
+FULL: Final = "vault_full"
+WRITE_FAILED: Final = "vault_write_failed"
+NOT_CONFIGURED: Final = "vault_not_configured"
+FILE_UNUSABLE: Final = "vault_file_unusable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,3 +325,37 @@ def _version_row(version: SecretVersion) -> list[Any]:
 def versions_text(versions: Sequence[SecretVersion]) -> str:
     """The value of the entry of an alias."""
     return json.dumps([_version_row(version) for version in versions], separators=(",", ":"))
+
+
+def write_failed(error: OSError) -> EffectFailed:
+    """The system could not write the file. It is as it was."""
+    return EffectFailed(
+        WRITE_FAILED, f"the secrets file cannot be written: {error.strerror}", retryable=True
+    )
+
+
+def attempt_over() -> EffectFailed:
+    """The attempt has ended before it changed the file; its outcome is another one."""
+    return EffectFailed(
+        WRITE_FAILED,
+        "the attempt ended while another process used the secrets file",
+        retryable=True,
+    )
+
+
+def not_configured() -> NotConfigured:
+    """This process has no vault."""
+    return NotConfigured(
+        NOT_CONFIGURED,
+        "AOS_VAULT_FILE names no file, so there is no vault",
+        "set it to the file of --secrets and restart the process",
+    )
+
+
+def file_unusable(problem: str) -> NotConfigured:
+    """The file cannot be read or replaced by this process. It is as it was."""
+    return NotConfigured(
+        FILE_UNUSABLE,
+        f"the vault cannot be used: {problem}",
+        "correct the file that AOS_VAULT_FILE names, then run `aos effects retry`",
+    )

@@ -1,19 +1,24 @@
-"""Write the skeleton of a migration into a project (AU-90 to AU-95)."""
+"""Write the skeleton of a migration into a project, in Rust (``migration_rust``) or in
+AssemblyScript (spec/authoring.md, AU-90 to AU-95).
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from aos.author import migration_rust
+from aos.author.assemblyscript.model import Model, class_names, fields
+from aos.author.assemblyscript.workflows import migration_class
 from aos.author.build import Built
 from aos.author.definitions import air_json
-from aos.author.migration import assemblyscript, rust
-from aos.author.migration.plan import Plan, file_stem, named_workflow, plan
-from aos.author.migration.rust import rust_types
+from aos.author.migration_plan import Plan, file_stem, named_workflow, plan
+from aos.author.migration_rust import rust_types
 from aos.author.project import AIR, RUST, ModuleSource, Project
 from aos.errors import Refused, Unavailable
 from aos.manifest.effective import Effective
@@ -80,21 +85,21 @@ def _rust(
             expected=f'#[schema("{migration.target}")] on a struct or enum',
         )
     file = str(crate / "src" / f"{file_stem(migration.workflow)}.rs")
-    entry = rust.manifest_entry(migration, rust.entrypoint(migration.workflow))
-    mod, use = rust.imports(migration)
+    entry = migration_rust.manifest_entry(migration, migration_rust.entrypoint(migration.workflow))
+    mod, use = migration_rust.imports(migration)
     steps = (
         f"in {crate / 'src/lib.rs'}: {mod}",
         f"in the module of the workflow: {use}",
-        f"in #[workflow] of {migration.workflow}: {rust.declaration(migration)}",
+        f"in #[workflow] of {migration.workflow}: {migration_rust.declaration(migration)}",
     )
-    return {file: rust.rust_text(migration, types)}, entry, steps
+    return {file: migration_rust.rust_text(migration, types)}, entry, steps
 
 
 def _script(
     _project: Project, module: ModuleSource, migration: Plan, nodes: list[Node]
 ) -> _SkeletonParts:
     stem = file_stem(migration.workflow)
-    name = assemblyscript.entrypoint(
+    name = entrypoint(
         migration.workflow, [node["name"] for node in nodes if node["$kind"] == "defworkflow"]
     )
     old = {"$kind": "defschema", "name": migration.source, "type": migration.old}
@@ -108,7 +113,7 @@ def _script(
         {**node, **entry} if node.get("name") == migration.workflow else node for node in nodes
     ]
     file = str(PurePosixPath(module.source).parent / f"{stem}.ts")
-    files[file] = assemblyscript.script_text(migration, declared)
+    files[file] = script_text(migration, declared)
     steps = (
         f"in the definition of {migration.workflow} in {AIR}/: {json.dumps(entry)[1:-1]}",
         f'in {module.source}: export {{ {name} }} from "./{stem}";',
@@ -161,3 +166,67 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         for file in written:
             file.unlink(missing_ok=True)
         raise Unavailable(f"{folder / name}: cannot be written: {error.strerror}") from error
+
+
+def entrypoint(workflow: str, workflows: Sequence[str]) -> str:
+    return f"migrate{class_names(workflows)[workflow]}"
+
+
+def script_text(plan: Plan, nodes: Sequence[Node]) -> str:
+    """The file's text. ``nodes`` are all definitions of the project, with the old state."""
+    model = Model(nodes)
+    workflows = sorted(model.workflows)
+    name = entrypoint(plan.workflow, workflows)
+    base = migration_class(workflows, plan.workflow)
+    old = model.schema(plan.source, location=plan.workflow).type_text
+    new = model.schema(plan.target, location=plan.workflow).type_text
+    known_classes = {*model.class_names.values(), *model.classes}
+    imports = sorted(
+        {base, *(word for word in re.findall(r"\w+", f"{old} {new}") if word in known_classes)}
+    )
+    class_name = f"{name[0].upper()}{name[1:]}"
+    entry = {"migrate": {"from": plan.source, "entrypoint": name}}
+    lines = [
+        f"// Convert stored states of {plan.workflow}: from {plan.source} to {plan.target}.",
+        "//",
+        "// Replace each ERROR by the value that stored states get. To declare the migration,",
+        "// write in the workflow's definition in air/:",
+        "//",
+        f"//   {json.dumps(entry)[1:-1]}",
+        "//",
+        "// and in the module's entry file:",
+        "//",
+        f'//   export {{ {name} }} from "./{file_stem(plan.workflow)}";',
+        "",
+        'import { migrate } from "aos-sdk";',
+        f'import {{ {", ".join(imports)} }} from "./generated";',
+        "",
+        f"class {class_name} extends {base} {{",
+        f"  migrate(old: {old}): {new} {{",
+        *_body(plan, new),
+        "  }",
+        "}",
+        "",
+        f"export function {name}(pointer: i32, length: i32): u64 {{",
+        f"  return migrate<{class_name}>(pointer, length);",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _body(plan: Plan, new: str) -> list[str]:
+    if plan.fields is None:
+        return [f"    ERROR({json.dumps(plan.todo)});"]
+    new_names = fields([field.name for field in plan.fields])
+    old_names = fields(plan.old["record"])
+    lines = [
+        f"    // {name} of the old state is in no field of the new one." for name in plan.dropped
+    ]
+    lines.append(f"    const made = new {new}();")
+    for field in plan.fields:
+        name = new_names[field.name]
+        if field.problem is None:
+            lines.append(f"    made.{name} = old.{old_names[field.name]};")
+        else:
+            lines.append(f"    ERROR({json.dumps(field.problem)}); // made.{name} = …;")
+    return [*lines, "    return made;"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from aos.author.assemblyscript.names import pascal, short_name
-from aos.author.migration.plan import FieldPlan, Plan, file_stem
+from aos.author.assemblyscript.model import pascal, short_name
+from aos.author.migration_plan import FieldPlan, Plan, file_stem
 from aos.manifest.expressions import COMMENT, Expression, form_of
 
 SCALARS: Final[Mapping[str, str]] = {

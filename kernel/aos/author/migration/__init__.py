@@ -1,1 +1,0 @@
-"""Skeletons of migrations: `aos build --migration` (spec/authoring.md, AU-90 to AU-95)."""

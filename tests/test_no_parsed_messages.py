@@ -24,6 +24,8 @@ ELSEWHERE: Final = {
     ("kernel/aos/prove/headerlog/checkpoint.py", "note.text"),
     ("kernel/aos/host/checkpoints/checkpointing.py", "extended.note.text"),
     ("kernel/aos/host/checkpoints/checkpointing.py", "note.text"),
+    # The core hands back the words of a reader's exception: they tell whether it is that one.
+    ("kernel/aos/fastcore/buffer.py", "str(problem)"),
 }
 
 

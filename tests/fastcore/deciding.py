@@ -170,7 +170,7 @@ def deciding() -> Iterator[list[DecidingMirror]]:
         return _raised(expected)
 
     Kernel.decide, Kernel.next = decided, followed  # type: ignore[method-assign]
-    Kernel.ran, Kernel.kept = has_run, were_kept  # type: ignore[method-assign]
+    Kernel.ran, Kernel.kept = has_run, were_kept  # type: ignore[method-assign,assignment]
     try:
         with mirrored(DecidingMirror) as mirrors:
             yield mirrors

@@ -34,7 +34,7 @@ fn receive() -> Option<(u32, Vec<u8>)> {
     Some((word(0), data))
 }
 
-/// What the host gives; None if it is absent.
+/// The host's answer; None if it is absent.
 fn given(number: u32, request: &[u8]) -> Outcome<Option<Vec<u8>>> {
     send(number, request);
     match receive().expect("the host answers") {

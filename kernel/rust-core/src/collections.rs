@@ -2,7 +2,7 @@
 //!
 //! Cell keys and ids are chosen by senders, so a fixed hasher would let them choose collisions. On
 //! wasm32 the standard hasher has a fixed key; the host passes 16 random bytes at init. The order
-//! of a plain map must never show: what is iterated is an `OrderedMap`.
+//! of a plain map must never show, so only an `OrderedMap` is iterated.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

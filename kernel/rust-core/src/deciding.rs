@@ -1,5 +1,5 @@
-//! The inputs of a core, and how its decisions go on, as bytes; `operations` says what `data` and
-//! `list` are. An option is a list of one item or none.
+//! The inputs of a core and the continuations of its decisions, as bytes; `operations` defines
+//! `data` and `list`. An option is a list of one item or none.
 
 use std::rc::Rc;
 
@@ -175,7 +175,7 @@ fn put_blobs(out: &mut Vec<u8>, blobs: impl IntoIterator<Item = (Hash, Rc<[u8]>)
     });
 }
 
-/// How a decision goes on (`u32`). DECIDED: the record's bytes as `data`, and its blobs. DUPLICATE:
+/// The continuation of a decision (`u32`). DECIDED: the record's bytes as `data`, and its blobs. DUPLICATE:
 /// its record. REFUSED: rule, message, and the blockers: kind, workflow, key and detail. CALL: what
 /// `put_call` writes, and blobs to make durable.
 pub(crate) fn put_decision(out: &mut Vec<u8>, decision: Decision, kernel: &Kernel) {

@@ -41,12 +41,6 @@ pub fn excerpt(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
     }
 }
-
-/// At most the first `count` characters of `text`, as `{text:.40}` in Python.
-pub fn first_characters(text: &str, count: usize) -> &str {
-    text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
-}
-
 /// The words of a choice: `a`, `a or b`, `a, b or c`.
 pub fn either(words: &[&str]) -> String {
     match words {

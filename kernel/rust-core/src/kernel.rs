@@ -29,7 +29,7 @@ use crate::state::state::State;
 use crate::values::digests::Hash;
 use crate::values::errors::Outcome;
 
-/// What a kernel that decides needs of the host, besides blobs.
+/// The functions of the host, besides blobs, that a kernel needs to decide.
 #[derive(Clone)]
 pub struct Ports {
     pub verify: Rc<dyn Verify>,
@@ -38,7 +38,7 @@ pub struct Ports {
     pub keeps: bool,
 }
 
-/// How a decision goes on. A record that was decided waits for `enter`.
+/// The continuation of a decision. A record that was decided waits for `enter`.
 pub enum Decision {
     Decided,
     Duplicate {

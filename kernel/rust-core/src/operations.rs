@@ -75,11 +75,11 @@ const MEMORY: u32 = 9;
 /// How many idle cells of each workflow stay decoded (`u64`), and whether states may leave memory
 /// with a frame (`u32`: 0 or 1).
 const KEEP: u32 = 10;
-/// A stamp and an input -> how its decision goes on; see `deciding`. Nothing changes.
+/// A stamp and an input -> the continuation of its decision; see `deciding`. Nothing changes.
 const DECIDE: u32 = 11;
-/// -> how the decision of the next step or receipt of the core goes on. Nothing changes.
+/// -> the continuation of the next step's decision or receipt of the core. Nothing changes.
 const NEXT: u32 = 12;
-/// How the call that a decision asked for has ended -> how the decision goes on. Nothing changes.
+/// The result of the call that a decision needs -> the decision's continuation. Nothing changes.
 const RAN: u32 = 13;
 /// Folds the record that was decided last into the next frame. Nothing else came since.
 const ENTER: u32 = 14;

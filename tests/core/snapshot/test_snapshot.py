@@ -718,6 +718,7 @@ def test_an_intent_of_an_unknown_effect_is_damage() -> None:
     [page, *_] = fields_of(document, blobs)["work"]["intents"]
     intents = decode_record(blobs[page])
     assert isinstance(intents, list)
+    assert isinstance(intents[0], list)
     intents[0][7] = "com.acme/unknown"
 
     with pytest.raises(Damage, match=r"^the snapshot is none that is written$"):

@@ -25,7 +25,7 @@ use crate::bundle::{Bundle, ErasedValue};
 use crate::problem::Problem;
 use crate::signature::is_signed;
 
-/// What was checked of a sound bundle. `root` is the root of the world at its end: the hash of the
+/// The checks that a sound bundle has passed. `root` is the root of the world at its end: the hash of the
 /// snapshot that would be taken there.
 pub struct Report {
     pub world: Hash,

@@ -93,14 +93,14 @@ pub struct MigratingApply {
     migration: Migration,
 }
 
-/// What a migrating apply needs next.
+/// The next need of a migrating apply.
 pub enum Applied {
     Runs(Progress),
     Decided { decided: Decided, keep: Vec<(Hash, Rc<[u8]>)> },
 }
 
 impl MigratingApply {
-    /// Go on to the next call of a module, or to the end. `Progress::Done` and `Progress::Failed` are
+    /// Continue to the next call of a module, or to the end. `Progress::Done` and `Progress::Failed` are
     /// never the answer.
     pub fn next(&mut self, state: &State, blobs: &dyn Blobs) -> Result<Applied, Stop> {
         match self.migration.next(state, blobs)? {
@@ -118,7 +118,7 @@ impl MigratingApply {
     }
 }
 
-/// What `admit_manifest` needs of the host.
+/// The functions of the host that `admit_manifest` needs.
 pub struct ApplyPorts<'a> {
     pub read: &'a BlobReader,
     pub verify: &'a dyn Verify,

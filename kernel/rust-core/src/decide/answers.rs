@@ -120,7 +120,7 @@ impl NewBlobs {
         self.0.push((hash, data.into()));
     }
 
-    /// What a record holds for `data`; a long value is added. Python: `slot`.
+    /// The slot of a record for `data`; a long value is added. Python: `slot`.
     pub fn slot(&mut self, data: &[u8]) -> Slot {
         Slot::of(data, &mut |hash, data| self.add(hash, data))
     }
@@ -149,8 +149,8 @@ impl Decided {
     }
 }
 
-/// What becomes of an input: a record that admits it, the record that it is already, or the rule
-/// that it breaks.
+/// The decision about an input: a record that admits it, the record that it is already, or the
+/// rule that it breaks.
 #[derive(Clone, Debug)]
 pub enum Decision {
     Decided(Decided),

@@ -106,7 +106,7 @@ pub struct MigratedCells {
     pub blobs: Vec<(Hash, Rc<[u8]>)>,
 }
 
-/// What a migration needs next.
+/// The next need of a migration.
 pub enum Progress {
     /// The host runs a call. Before that it makes the blobs of `keep` durable.
     Call { call: Call, keep: Vec<(Hash, Rc<[u8]>)> },

@@ -157,7 +157,7 @@ fn check_attempt(state: &State, attempt: u64, intent: &OpenIntent) -> Result<(),
     ))
 }
 
-/// What a receipt or a stream frame says about its signer.
+/// The fields of a receipt or a stream frame that name its signer.
 struct Statement<'a> {
     executor: &'a str,
     effect: &'a str,
@@ -217,8 +217,8 @@ fn check_due(
     Err(refusal(Rule::TimerIsNotDue, message).into())
 }
 
-/// What becomes of a receipt: the outcome, the schema of its payload, the problem of the payload,
-/// and the other intents that are abandoned with it.
+/// The result of a receipt: its outcome, the schema of its payload, the problem of the payload, and
+/// the other intents that are abandoned with it.
 pub struct Settled {
     pub outcome: ReceiptOutcome,
     pub schema: Option<Rc<str>>,

@@ -29,7 +29,8 @@ pub trait Verify {
     fn verify(&self, message: &[u8], signature: &[u8], public_key: &[u8]) -> Outcome<bool>;
 }
 
-/// What the reference computes of the bytes of manifests, for this core: it reads no state.
+/// The functions that the reference computes for this core from the bytes of manifests. They read
+/// no state.
 pub trait Judge {
     /// The problem of a document from outside, which may break any rule of manifests; None if it is
     /// a manifest.

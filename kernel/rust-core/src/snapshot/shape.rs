@@ -5,7 +5,6 @@
 //! another shape, or one that contradicts itself, is damage.
 
 use crate::collections::{SeededMap, SeededSet};
-use crate::errors::first_characters;
 use crate::journal::faults::FaultKind;
 use crate::journal::records::{CellId, ENTROPY_BYTES};
 use crate::journal::vocabulary::{
@@ -15,9 +14,9 @@ use crate::state::proposals::{CLOSED_KEPT, PROPOSALS_MAX};
 use crate::state::state::{Debt, State};
 use crate::values::cbor::{Key, Value};
 use crate::values::digests::HASH_BYTES;
-use crate::values::errors::{Failure, Outcome};
+use crate::values::errors::{quoted, Failure, Outcome};
 
-/// What a value must be like.
+/// The type that a value must have.
 pub enum Shape {
     Nat,
     /// A natural number that is not 0.
@@ -250,8 +249,7 @@ pub fn check_document(value: &Value) -> Outcome<()> {
             Key::Int(number) => number.to_string(),
         };
         let Some(shape) = shape_of(key, &DOCUMENT, &OPTIONS) else {
-            let name = first_characters(&name, 40);
-            return damage(format!("the snapshot has {name}, which is no field of it"));
+            return damage(format!("the snapshot has {}, which is no field of it", quoted(&name)));
         };
         if !shape.fits(field_value) {
             return none_written(&name);

@@ -164,7 +164,7 @@ pub struct Mail {
     pub content: Content,
 }
 
-/// What a mailbox delivers: a domain event, a continuation or a stream frame. The last two come to
+/// An entry of a mailbox: a domain event, a continuation or a stream frame. The last two come to
 /// the cell that requested the effect.
 #[derive(Clone, Debug)]
 pub enum Content {

@@ -716,7 +716,7 @@ impl Cells {
     }
 }
 
-/// What a layer above the base has of a cell.
+/// The part of a cell that a layer above the base has.
 enum Above {
     Cell(SharedCell),
     Packed(Packed),

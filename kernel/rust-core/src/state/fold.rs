@@ -337,7 +337,7 @@ fn fold_step(state: &mut State, record: &Step) -> Outcome<()> {
     Ok(())
 }
 
-/// What the record of a step or a fault says about the entry that ran.
+/// The fields of a step's or fault's record that name the entry that ran.
 struct Turn<'a> {
     seq: u64,
     cell: &'a CellId,

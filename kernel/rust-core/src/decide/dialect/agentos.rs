@@ -178,7 +178,7 @@ impl StepInput<'_> {
     }
 
     fn payload(&mut self, effect: &Effect, value: Value) -> Value {
-        // What the core says about itself names no blob that a module was given.
+        // A statement of the core about itself names no blob that a module was given.
         let is_about_itself = is_kernel_effect(&effect.name) && &*effect.name != WORKSPACE_RESOLVE;
         let names = &mut *self.names;
         let mut change = |text: &str| match is_about_itself {

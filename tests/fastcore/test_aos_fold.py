@@ -31,9 +31,12 @@ from tests.fastcore.signature_vectors import make as signatures
 from tests.host.puppet import asks
 from tests.host.transfer.test_bundle import erase, erased_later, forging, run_out, send, value_of
 from tests.modules.guests import ROOT
-from tests.tools import missing
+from tests.tools import long_form, missing
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not long_form(), reason="the long form builds aos-fold: a minute"),
+]
 
 CRATE: Final = ROOT / "kernel/rust-core"
 SOUND, USAGE, DAMAGED = 0, 2, 3

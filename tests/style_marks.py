@@ -24,7 +24,9 @@ ROOT: Final = Path(__file__).parent.parent
 WORDS_FOR_ONE: Final = 10_000
 """Each mark may be found once in so many words."""
 
-SKIPPED_FOLDERS: Final = frozenset({"vendor", "target", "node_modules", "__pycache__", "build", "dist"})
+SKIPPED_FOLDERS: Final = frozenset(
+    {"vendor", "target", "node_modules", "__pycache__", "build", "dist"}
+)
 SKIPPED_FILES: Final = {
     "tests/style_marks.py": "it names the marks",
     "tests/test_style_marks.py": "its examples are in the old style",

@@ -117,13 +117,13 @@ def test_an_interrupted_replay_of_a_file_ends_with_130(tmp_path: Path, world: Pa
     export_world(world, tmp_path / "b")
     code = (
         "import sys, threading, _thread\n"
-        "from aos.prove.replay import bundle\n"
+        "from aos.prove.replay import replay_store\n"
         "from aos_cli import main\n"
-        "replay = bundle.replay\n"
+        "replay = replay_store.replay\n"
         "def late(*given, **more):\n"
         "    _thread.interrupt_main()\n"
         "    return replay(*given, **more)\n"
-        "bundle.replay = late\n"
+        "replay_store.replay = late\n"
         "sys.exit(main.run_command(['replay', sys.argv[1]]))\n"
     )
     done = subprocess.run(

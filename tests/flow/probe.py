@@ -8,7 +8,7 @@ from functools import cache
 from types import TracebackType
 from typing import Any, Final, Self
 
-from aos.core.decide.answers import Admitted
+from aos.core.decide.answers import Decided
 from aos.core.journal.inputs import EventInput
 from aos.testing import NEVER, Fail
 from aos.testing.views import cell_id
@@ -60,8 +60,10 @@ def deliver(world: World, schema: str, value: object) -> None:
     one that ``World.send`` refuses (FL-83)."""
     data = world._canonical(schema, value, "send")
     desk = world._desk
-    answer = desk._kernel.admit(EventInput(schema=schema, value=data), desk.stamp())
-    assert isinstance(answer, Admitted), answer
+    decision = desk._kernel.decide(EventInput(schema=schema, value=data), desk.stamp())
+    assert isinstance(decision, Decided), decision
+    desk._kernel.enter(decision)
+    desk._watch(decision.record)
 
 
 class Probe:

@@ -94,9 +94,7 @@ REASONED: Final = {
         "LMDB opens by path, in a child that starts after check_plain (ST-81)"
     ),
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
-    ("kernel/aos/node/readers.py", "os.open"): "the null device",
-    ("kernel/aos/node/kept_index.py", "os.open"): "the null device",
-    ("kernel/aos/page/bundle_process.py", "os.open"): "the null device",
+    ("kernel/aos/node/child_program.py", "os.open"): "the null device",
     ("kernel/aos/page/page_app.py", "files('aos.page').joinpath('static', name).read_bytes"): (
         "a style sheet or an icon of this package"
     ),

@@ -67,7 +67,6 @@ class Served:
         server = Server(
             self.rig.engine,
             world=self.rig.world,
-            path=self.path,
             operators=self.operators,
             stop=lambda: self.stops.append("asked"),
             receipts=Receipts(self.rig.engine, world=self.rig.world, key=WORLD_KEY),

@@ -77,7 +77,6 @@ def test_the_key_of_someone_else_is_refused_at_the_start(tmp_path: Path) -> None
         Server(
             world.rig.engine,
             world=world.rig.world,
-            path=world.path,
             operators=(OPERATOR,),
             stop=lambda: None,
             operator_key=SigningKey(bytes(32)),

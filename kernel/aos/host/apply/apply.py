@@ -133,7 +133,7 @@ def check_command(
     world: Hash,
     operators: Iterable[Principal],
     in_force: Effective | None,
-    path: Path,
+    path: Path | None,
 ) -> bool:
     """Check the modules of a signed command before it is admitted, as ``check_modules`` does.
 
@@ -172,12 +172,12 @@ def check_modules(
     modules: Mapping[Hash, bytes],
     *,
     in_force: Effective | None,
-    world: Path,
+    world: Path | None,
 ) -> None:
     """Check each module for the workflows that run it, and compile it unless it is in use now.
 
     Compiling a large module takes seconds, in a child process. The code goes to the user's cache,
-    unless that is inside of the folder of ``world``.
+    unless that is inside of the folder of ``world``; without a world there is no cache.
 
     Raises:
         ModuleRefused: A module is refused. The text has every reason.
@@ -195,7 +195,7 @@ def check_modules(
 
 
 def _check_module(
-    effective: Effective, module: Module, wasm: bytes, *, is_new: bool, world: Path
+    effective: Effective, module: Module, wasm: bytes, *, is_new: bool, world: Path | None
 ) -> None:
     # The engine is slow to import. All commands that write import this file, but only apply needs
     # the engine.
@@ -217,7 +217,8 @@ def _check_module(
         else check_module(wasm, entrypoints, memory_bytes=least)
     )
     if not problems and is_new:
-        problem = trial_problem(wasm, cache=standard_cache(outside=world))
+        cache = None if world is None else standard_cache(outside=world)
+        problem = trial_problem(wasm, cache=cache)
         problems = [] if problem is None else [problem]
     if problems:
         raise ModuleRefused(module.name, problems)

@@ -130,7 +130,7 @@ def check_proposal(
     world: Hash,
     operators: Iterable[Principal],
     in_force: Effective | None,
-    path: Path,
+    path: Path | None,
 ) -> None:
     """Check the modules of a signed proposal before it is admitted, as those of a manifest (H-72).
 

@@ -106,12 +106,12 @@ class Server:
         engine: Engine,
         *,
         world: Hash,
-        path: Path,
         operators: Sequence[Principal],
         stop: Callable[[], None],
         retry: Callable[[Sequence[Hash]], Sequence[Hash]] | None = None,
         receipts: Receipts | None = None,
         operator_key: SigningKey | None = None,
+        path: Path | None = None,
         snapshot: Callable[[], MadeSnapshot] | None = None,
         between_snapshots: Callable[
             [Callable[[], None]], AbstractContextManager[object]
@@ -305,7 +305,7 @@ class Server:
                 in_force=self._engine.stats().figures.manifest,
                 path=self._path,
             )
-            if needs_look:
+            if needs_look and self._path is not None:
                 return {"answer": answer_fields(await self._apply_looked(manifest_input, modules))}
         [answer] = await self._submit([manifest_input], modules)
         return {"answer": answer_fields(answer)}
@@ -314,6 +314,7 @@ class Server:
         self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]
     ) -> Answer:
         """Submit a manifest after a child process has compared it with what is stored (H-74)."""
+        assert self._path is not None
         loop = asyncio.get_running_loop()
 
         def submit(checked: ManifestInput) -> Answer:

@@ -268,8 +268,8 @@ def test_the_core_calls_nothing_that_differs_between_runs() -> None:
 
 LIVE = (
     "aos.host.world", "aos.host.executors", "aos.host.door", "aos.host.process",
-    "aos.host.schedules", "aos.host.package_checks", "aos.host.package_checks",
-    "aos.host.transfer.importing", "aos.host.transfer.forking", "aos.prove.replay", "aos.testing",
+    "aos.host.schedules", "aos.host.package_checks", "aos.host.transfer.importing",
+    "aos.host.transfer.forking", "aos.prove.replay", "aos.testing",
 )  # fmt: skip
 """The code that runs, replays or imports a world: it asks a kernel (spec/core.md, CR-1)."""
 

@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from typer.exceptions import TyperException
@@ -153,7 +153,6 @@ def say(error: AosError) -> None:
 
 def _misuse(error: TyperException, arguments: list[str]) -> int:
     """Print an error of the command line's parser as one sentence, and return the exit code."""
-
     text = parser_message(error)
     if not text:
         return BadUsage.exit_code  # Typer has printed the help already
@@ -182,7 +181,7 @@ def parser_message(error: TyperException) -> str:
     """The parser's message as one clause, without a full stop."""
     text = error.format_message().strip().rstrip(".").replace("Value error, ", "")
     for pattern, write in _FORMS:
-        match = pattern.fullmatch(text)
+        match = re.fullmatch(pattern, text, re.DOTALL)
         if match is not None:
             return write(match) + _values_of(error, text)
     return text[:1].lower() + text[1:]
@@ -208,7 +207,7 @@ def _near(match: re.Match[str]) -> str:
 
 _Form = Callable[[re.Match[str]], str]
 
-_PATTERNS: Final[tuple[tuple[str, Any], ...]] = (
+_FORMS: Final[tuple[tuple[str, _Form], ...]] = (
     (r"No such option: (?P<name>\S+)(?: \(Possible options?: (?P<near>.+)\))?", _near),
     (
         r"No such command '(?P<name>.+?)'(?:\. Did you mean (?P<near>.+)\?)?",
@@ -232,6 +231,5 @@ _PATTERNS: Final[tuple[tuple[str, Any], ...]] = (
     ),
     (r"Invalid value for '(.+?)': (.+)", lambda match: f"{match[1]}: {match[2]}"),
 )
-_FORMS: Final[tuple[tuple[re.Pattern[str], _Form], ...]] = tuple(
-    (re.compile(pattern, re.DOTALL), write) for pattern, write in _PATTERNS
-)
+"""Patterns of the parser's messages, and ours. They are compiled for an error alone: that takes
+longer than the words of a command."""

@@ -2,9 +2,8 @@
 
 It builds WASM in one of two ways: with the target that ``rustup target add`` installs, or from the
 sources of the standard library, which Debian ships. ``modules/build`` uses this file in a bare
-checkout, so it imports only the standard library.
-
-Run a compiler; its messages go to our stderr (spec/authoring.md, AU-4).
+checkout, so it imports only the standard library. A compiler that ``run`` starts writes its
+messages to our stderr (spec/authoring.md, AU-4).
 """
 
 # ruff: noqa: S603  # it runs compilers

@@ -1,6 +1,7 @@
-"""``Client``: a program's connection to a node (spec/guides/integrate.md), and ``EventStream``,
-which follows the node's journal: its server-sent events (spec/node-api.md, N-116), and how far the
-client has come across its connections.
+"""``Client``: a program's connection to a node (spec/guides/integrate.md).
+
+To follow a journal, ``EventStream`` reads the server-sent events of one connection (N-116 of
+spec/node-api.md), and ``FollowedNode`` keeps how far a client has come across its connections.
 """
 
 from __future__ import annotations

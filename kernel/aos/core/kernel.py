@@ -1,9 +1,9 @@
 """The reference kernel: it turns inputs and the ring into frames (spec/kernel.md, K-1 to K-6).
 
-    admit(input, stamp)      decide, then enter
+    admit(input, stamp)         decide, then enter
     next(), ran(how it ended)   decide a step of the ring's head, or a receipt that is owed
-    enter(decided)           record and fold
-    seal(salt)               make one frame of all records since the last seal
+    enter(decided)              record and fold
+    seal(salt)                  make one frame of all records since the last seal
 
 The kernel does no I/O and runs no module: ``kernel_protocol`` says what it asks of its host. The
 same object runs live, in tests and under replay.

@@ -262,7 +262,7 @@ def _services(
 
 
 def _background(services: Services) -> Iterator[Coroutine[Any, Any, None]]:
-    """The tasks of a front beside its requests. They run until they are canceled."""
+    """The tasks of a front next to its requests. They run until they are canceled."""
     yield services.sessions.watch(services.tokens, time.time_ns)
     for webhook in services.webhooks:
         yield keep_posting(webhook, _report)

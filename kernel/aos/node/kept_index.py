@@ -73,11 +73,11 @@ AGAIN_S: Final = 30.0
 """Pause after a problem, such as a full disk, in seconds."""
 
 TOLD_S: Final = 0.25
-"""Interval at which an index that is not whole tells how far it is, in seconds."""
+"""Interval at which an index that is not whole reports how far it is, in seconds."""
 
 
 class KeptIndex:
-    """Runs the process, and tells how far its index is. Used from one event loop.
+    """Runs the process, and reports how far its index is. Used from one event loop.
 
     ``records`` returns the number of records of the world. With ``index_folder`` None, the index is
     in the machine's cache; where there is no cache, there is no index. ``settings`` are the names
@@ -205,7 +205,7 @@ class KeptIndex:
         return [str(self._world), str(target), str(self._share), *search]
 
     async def _listen(self, process: asyncio.subprocess.Process) -> bool:
-        """Take what the process tells until it ends; return whether its index was whole."""
+        """Take the reports of the process until it ends; return whether its index was whole."""
         self._was_whole = False
         assert process.stdout is not None
         while line := await process.stdout.readline():
@@ -256,7 +256,7 @@ class IndexProcess:
                     folder, self._follower.store, _report, settings=self._settings
                 )
                 if index is None:
-                    # The other one tells nothing; readers find out themselves how far it is.
+                    # The other one reports nothing to this process; readers look how far it is.
                     tell({"folder": str(folder), "record": None})
                     await asyncio.sleep(OTHER_S)
             if self._settings is None:

@@ -3,12 +3,12 @@ makes documents that may take long (spec/node-api.md, N-114).
 
     python -m aos.node.readers WORLD
 
-It reads requests on stdin and writes answers on stdout, each a length of 4 bytes (big-endian) and
-JSON. It ends at the end of stdin.
+It reads requests on stdin and writes answers on stdout. It ends at the end of stdin.
 
-    request  {"operation": …, "query": {…}, "work": {…} or null, "index": FOLDER or null,
-              "seconds": the time of a list, or null}
-    answer   {"status": 200, "document": {…}} or {"status": …, "problem": {…}}
+    request  length (4 bytes, big-endian), JSON: {"operation": …, "query": {…}, "work": {…} or null,
+             "index": FOLDER or null, "seconds": the time of a list, or null}
+    answer   length (4 bytes), HTTP status (2 bytes), JSON: the document, or with a status that is
+             not 200 the problem
 """
 
 from __future__ import annotations

@@ -751,6 +751,18 @@ def test_a_value_that_the_world_does_not_hold_cannot_be_erased() -> None:
         assert answer.rule is Rule.VALUE_IS_UNKNOWN
 
 
+def test_a_world_continues_if_a_snapshot_to_continue_from_cannot_be_read() -> None:  # H-47a
+    with running() as rig:
+        rig.ask(add("a"))
+
+        rebased = rig.engine.rebase(content_hash(b"no snapshot"))
+
+        with pytest.raises(Damage):
+            rebased.result(TIMEOUT_S)
+        assert isinstance(rig.ask(add("a"))[0], Admitted)
+        assert not rig.stopped
+
+
 def test_a_snapshot_of_before_an_erasure_is_refused() -> None:
     """H-47d: the value may be a part of it by now."""
     data = b"personal " * 200

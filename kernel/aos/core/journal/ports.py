@@ -1,7 +1,8 @@
 """The help that the core needs from its host: runs of modules, verified signatures, blobs.
 
-The core calls only ``Verify`` and ``BlobReader``. A decision that needs more returns a ``Call`` or
-a ``Keep``, and continues with what its host answers (spec/core.md, CR-3).
+The core itself calls only ``Verify`` and ``BlobReader``, and ``Find`` of ``state.submissions``. A
+decision that needs more returns a ``Call`` or a ``Keep``, and continues with what its host answers
+(spec/core.md, CR-3).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The API key of a request, and its removal from everything that comes back (AG-71), which is also
-in the blobs of a receipt, each under its SHA-256 name (AG-74).
+"""The API key of a request, and its removal from everything that comes back (AG-71), also from the
+blobs of a receipt, each of which has its SHA-256 name (AG-74).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 puts an RFC 3161 time-stamp over it (PF-90 to PF-94), for which the extra ``aos-kernel[timestamp]``
 brings the library.
 
-Each is asked by one small HTTP request to a server that a command names; the answer is bounded, and
-so is its time (PF-87).
+Each needs one small HTTP request to a server that a command names; the size of the answer and the
+time for it are bounded (PF-87).
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ Submit = Callable[[Sequence[Input]], Awaitable[Sequence[Answer]]]
 
 T = TypeVar("T")
 
-_PAUSE_S: Final = 0.01
+ROOM_PAUSE_S: Final = 0.01
+"""Interval at which something waits for room in the inbox, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ class WorkRequests:
             except Busy:
                 if loop.time() >= deadline_s:
                     raise
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(ROOM_PAUSE_S)
 
 
 class Staging:

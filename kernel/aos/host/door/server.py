@@ -42,7 +42,13 @@ from aos.host.door.protocol import (
     read_retry,
     unpack,
 )
-from aos.host.door.served_requests import Operating, StagedModules, Staging, WorkRequests
+from aos.host.door.served_requests import (
+    ROOM_PAUSE_S,
+    Operating,
+    StagedModules,
+    Staging,
+    WorkRequests,
+)
 from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
@@ -62,7 +68,6 @@ HOLDING_S: Final = 10.0
 
 ROOM_S: Final = 5.0
 """Seconds that a request waits for room in the inbox before it is answered as busy (H-57)."""
-_ROOM_PAUSE_S: Final = 0.01
 
 OPS: Final = (  # H-53
     "send",
@@ -452,7 +457,7 @@ class Server:
             except Busy:
                 if loop.time() >= deadline:
                     raise
-                await asyncio.sleep(_ROOM_PAUSE_S)
+                await asyncio.sleep(ROOM_PAUSE_S)
             else:
                 return await asyncio.wrap_future(future)
 

@@ -3,9 +3,8 @@
 The kernel decides from its state alone. These checks also read the store: for receipts of intents
 that are settled already, modules whose bytes the world lacks, and values that a snapshot needs.
 And they know the packages, of which the kernel knows nothing.
-Everything runs on the core's thread, except ``durable``.
-
-Refuse erasures for reasons that the core cannot know (spec/host.md, H-47e).
+Everything runs on the core's thread, except ``durable``. An erasure is refused for reasons that the
+core cannot know (``unerasable``; spec/host.md, H-47e).
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
 from nacl.signing import SigningKey
@@ -218,10 +217,27 @@ class Engine:
         """Return a blob that is durable or on its way to the disk. Raises as ``Store.blob``."""
         return self._overlay.read(hash)
 
-    def rebase(self, document: Hash) -> None:
+    def rebase(self, document: Hash) -> Future[None]:
         """Continue from a durable snapshot before the next frame (H-47a). Cells that have not
-        changed since need not stay in memory."""
-        self._inbox.between_frames(partial(self._kernel.rebase, document))
+        changed since need not stay in memory.
+
+        The future raises Damage if the snapshot cannot be read; the world continues as before.
+
+        Raises:
+            Stopping, WorldStopped: As ``submit``.
+        """
+        rebased: Future[None] = Future()
+
+        def act() -> None:
+            try:
+                self._kernel.rebase(document)
+            except Damage as problem:
+                rebased.set_exception(problem)
+            else:
+                rebased.set_result(None)
+
+        self._inbox.between_frames(act, refuse=rebased.set_exception)
+        return rebased
 
     def stats(self) -> EngineStats:
         """Return the durable figures, and how much waits."""

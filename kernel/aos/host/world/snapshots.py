@@ -170,7 +170,7 @@ class Snapshots:
                 # A value may have been erased while it was made.
                 if answer.rule is not Rule.SNAPSHOT_IS_OLD or not tries:
                     raise Refused(answer.message)
-            self._engine.rebase(snapshot.document)
+            self._wait(self._engine.rebase(snapshot.document))
             return MadeSnapshot(
                 seq=answer.seq,
                 at=snapshot.at,

@@ -15,6 +15,7 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.load import load
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State, empty
+from aos.errors import Damage
 from aos.manifest.judging import judge
 from aos.prove.verify.pruned_journal import Beginning, beginning, beginning_of
 from aos.sandbox.config import REPLAY_STACK_BYTES
@@ -63,11 +64,14 @@ class JournalSource:
         """Return the state before the first record that is kept.
 
         Raises:
-            Damage: The snapshot that a pruned journal continues from cannot be read.
+            Damage: There is no frame, or the snapshot that a pruned journal continues from cannot
+                be read.
         """
         if self.begins is not None:
             return self.begins.state(self.blob)
-        first = next(self.frames(self.first, self.first))
+        first = next(self.frames(self.first, self.first), None)
+        if first is None:
+            raise Damage("the journal has no frame")
         return empty(
             Tip(world=first.header.world), self.blob, limits=self.limits, manifest_of=judge
         )

@@ -1,8 +1,6 @@
 """The view of one state of a world and of the process that runs it, and the paging of its lists
-(A-60).
-
-The process that runs a world, as documents: its work, and its part of ``aos inspect world``
-(spec/audit.md, A-61).
+(spec/audit.md, A-60); and the documents of this process: its work, and its part of ``aos inspect
+world`` (A-61).
 """
 
 from __future__ import annotations

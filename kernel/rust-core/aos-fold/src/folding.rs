@@ -187,7 +187,7 @@ impl<'a> Pass<'a> {
         let mut state = self.state.take().unwrap_or_else(|| {
             State::empty(Tip::of(frame.header.world), &self.blobs, None, LIMITS, trusting())
         });
-        for (seq, record) in (frame.header.first..).zip(&frame.records) {
+        for (seq, record) in (frame.header.first..=frame.header.last).zip(&frame.records) {
             let mut erasing = self.erasing.get(&seq).into_iter().flatten();
             if erasing.any(|erasing| *erasing != &record[..]) {
                 return Err(Problem::Damage(format!(

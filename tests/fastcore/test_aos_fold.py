@@ -18,11 +18,12 @@ import pytest
 from aos.author.toolchain import FOREIGN
 from aos.core.journal.frame import Head, Tip, seal
 from aos.core.journal.record_codec import from_bytes, to_bytes
-from aos.core.journal.records import Control, Snapshot
+from aos.core.journal.records import Control, Fork, Genesis, Snapshot
 from aos.core.snapshot.take import take
 from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting
 from aos.host.transfer.exporting import export_world
+from aos.host.transfer.forking import fork_world
 from aos.store.bundle.items import ErasedValue
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter
@@ -246,6 +247,30 @@ def test_a_head_that_the_worlds_key_did_not_sign_is_damage(
     assert "the head is not signed by the world's key" in output
 
 
+def test_the_worlds_key_must_have_signed_the_genesis_and_a_fork(
+    fold: Fold, lived_in: Path, tmp_path: Path
+) -> None:
+    """J-35, J-43"""
+    with open_reader(lived_in) as reader:
+        at = reader.state.tip.seq
+    fork_world(lived_in, tmp_path / "fork", at=at)
+    export_world(tmp_path / "fork", tmp_path / "b")
+    assert folded(fold, tmp_path / "b")["loaded"] is not None
+
+    for kind in (Genesis, Fork):
+
+        def unsigned(data: bytes, kind: type[Genesis | Fork] = kind) -> bytes:
+            record = from_bytes(data)
+            return to_bytes(replace(record, signature=bytes(64))) if type(record) is kind else data
+
+        file = tmp_path / f"unsigned-{kind.KIND}"
+        resealed(tmp_path / "b", file, unsigned)
+        code, output = fold(file)
+        assert code == DAMAGED
+        assert "is not signed by the world's key" in output
+        assert "the head" not in output
+
+
 def test_frames_that_do_not_follow_are_damage(
     fold: Fold, lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +420,7 @@ def resealed(
         writer.header(bundle.header)
         tip = Tip(world=bundle.header.world)
         for frame in bundle.frames():
+            tip = replace(tip, world=frame.header.world)  # a fork begins another
             sealed, tip = seal(tip, [change(data) for data in frame.records], frame.salt)
             writer.frame(sealed.to_bytes())
         if values is None:

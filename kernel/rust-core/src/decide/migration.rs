@@ -35,8 +35,8 @@ use crate::values::cbor::{decode_record, encode, Key, Value, RECORD};
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::{Failure, Outcome};
 
-/// Cells that are listed together between two calls.
-const LISTED: usize = 256;
+/// Cells that are listed together. Each listing sorts all cells above the base again.
+const LISTED: usize = 4096;
 
 type Held = OrderedMap<Hash, Rc<[u8]>>;
 

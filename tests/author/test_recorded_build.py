@@ -46,6 +46,8 @@ def test_a_build_records_its_sources_with_their_names(build: RecordedBuild) -> N
     recorded_hashes.append(recorded())
     (build.sources / "Cargo.lock").write_text("version = 4")
     recorded_hashes.append(recorded())
+    (build.sources / "src/data.cbor").write_bytes(b"\x01")
+    recorded_hashes.append(recorded())
     assert len(set(recorded_hashes)) == len(recorded_hashes)
 
     for name in ("target/debug/x.rs", "a/node_modules/x.rs", "README.md", "examples/x.rs"):

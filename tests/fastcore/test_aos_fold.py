@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,15 +18,18 @@ import pytest
 from aos.author.toolchain import FOREIGN
 from aos.core.journal.frame import Head, Tip, seal
 from aos.core.journal.record_codec import from_bytes, to_bytes
-from aos.core.journal.records import Control, Snapshot
+from aos.core.journal.records import Control, Fork, Genesis, Snapshot
 from aos.core.snapshot.take import take
 from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting
 from aos.host.transfer.exporting import export_world
+from aos.host.transfer.forking import fork_world
 from aos.store.bundle.items import ErasedValue
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter
-from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import head as encode_head
+from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 from tests.cli.shell import in_silence
 from tests.fastcore.signature_vectors import PATH as SIGNATURES
 from tests.fastcore.signature_vectors import make as signatures
@@ -242,6 +247,30 @@ def test_a_head_that_the_worlds_key_did_not_sign_is_damage(
     assert "the head is not signed by the world's key" in output
 
 
+def test_the_worlds_key_must_have_signed_the_genesis_and_a_fork(
+    fold: Fold, lived_in: Path, tmp_path: Path
+) -> None:
+    """J-35, J-43"""
+    with open_reader(lived_in) as reader:
+        at = reader.state.tip.seq
+    fork_world(lived_in, tmp_path / "fork", at=at)
+    export_world(tmp_path / "fork", tmp_path / "b")
+    assert folded(fold, tmp_path / "b")["loaded"] is not None
+
+    for kind in (Genesis, Fork):
+
+        def unsigned(data: bytes, kind: type[Genesis | Fork] = kind) -> bytes:
+            record = from_bytes(data)
+            return to_bytes(replace(record, signature=bytes(64))) if type(record) is kind else data
+
+        file = tmp_path / f"unsigned-{kind.KIND}"
+        resealed(tmp_path / "b", file, unsigned)
+        code, output = fold(file)
+        assert code == DAMAGED
+        assert "is not signed by the world's key" in output
+        assert "the head" not in output
+
+
 def test_frames_that_do_not_follow_are_damage(
     fold: Fold, lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +296,7 @@ def test_a_snapshot_of_another_world_is_damage(
     """The frames are sealed again with another hash in the record of the first snapshot, so the
     chain is whole."""
     export_world(lived_in, tmp_path / "b")
-    resealed(tmp_path / "b", tmp_path / "forged")
+    resealed(tmp_path / "b", tmp_path / "forged", forged_snapshot)
 
     code, output = fold(tmp_path / "forged")
 
@@ -276,16 +305,128 @@ def test_a_snapshot_of_another_world_is_damage(
     assert "is not of the world as it was: expected blake3:" in output
 
 
-def resealed(source: Path, target: Path) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_a_forged_journal_ends_in_words(
+    fold: Fold, lived_in: Path, tmp_path: Path, seed: int
+) -> None:
+    """Frames are sealed again over an altered record or value, so the chain and all hashes are
+    valid: aos-fold reads the bytes that a forger chose. It must neither panic nor hang."""
+    export_world(lived_in, tmp_path / "b")
+    chance = random.Random(seed)
+    with open_bundle(tmp_path / "b") as bundle:
+        records = [data for frame in bundle.frames() for data in frame.records]
+        values = {hash: bundle.blob(hash) for hash in bundle.blob_hashes()}
+    hashes = [hash for hash, data in values.items() if not data.startswith(b"\0asm")]
+
+    for turn in range(FORGERIES):
+        if turn % 3:
+            original = chance.choice(records)
+            forged = {original: altered(chance, original)}
+            new_values = values
+        else:
+            hash = chance.choice(hashes)
+            data = altered(chance, values[hash])
+            new_values = {**values, content_hash(data): data}
+            forged = {record: record.replace(hash, content_hash(data)) for record in records}
+        changes = {record: forged.get(record, record) for record in records}
+        resealed(tmp_path / "b", tmp_path / "forged", changes.__getitem__, new_values)
+        code, output = fold(tmp_path / "forged")
+        assert code == DAMAGED, (seed, turn, output)
+        assert output.startswith(f"aos-fold: {tmp_path / 'forged'}"), (seed, turn, output)
+        (tmp_path / "forged").unlink()
+
+
+def test_a_forged_file_ends_in_words(fold: Fold, lived_in: Path, tmp_path: Path) -> None:
+    """Lengths, positions and items are altered, and the closing hash is made again."""
+    export_world(lived_in, tmp_path / "b")
+    data = (tmp_path / "b").read_bytes()
+    bad = tmp_path / "forged"
+    chance = random.Random(7)
+    openings = [
+        match.end() for match in re.finditer(rb"\x82[\x64-\x66](frame|blob|head|index)", data)
+    ]
+
+    def ends_in_words(forged: bytes) -> None:
+        if forged == data:
+            return
+        body = forged[:-HASH_BYTES]
+        bad.write_bytes(body + content_hash(forged[:-END_BYTES]))
+        code, output = fold(bad)
+        assert code == DAMAGED, output
+        assert output.startswith(f"aos-fold: {bad}"), output
+
+    for opening in openings:
+        for number in NUMBERS:
+            length = encode_head(0x40, number)
+            ends_in_words(data[:opening] + length + data[opening + len(length) :])
+    for at in (len(data) - END_BYTES + 7, len(data) - HASH_BYTES - 8):
+        for number in NUMBERS[:-1]:
+            ends_in_words(data[:at] + number.to_bytes(8) + data[at + 8 :])
+    for _ in range(FORGERIES):
+        # The header also has a time, and the names of executors, which nothing contradicts.
+        at = chance.randrange(openings[0], len(data) - HASH_BYTES)
+        ends_in_words(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
+
+
+END_BYTES: Final = 7 + 8 + 8 + HASH_BYTES
+FORGERIES: Final = 40
+NUMBERS: Final = (0, 1, 23, 24, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
+
+
+def altered(chance: random.Random, data: bytes) -> bytes:
+    """Canonical CBOR with one part changed; or a byte changed or added, or the end cut off."""
+    at = chance.randrange(len(data))
+    match chance.randrange(6):
+        case 0:
+            return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+        case 1:
+            return data[:at]
+        case 2:
+            return data + bytes([chance.randrange(256)])
+        case _:
+            return encode(changed(chance, decode_record(data)))
+
+
+def changed(chance: random.Random, value: Value) -> Value:
+    """The value with one part of it replaced, doubled or left out."""
+    match value:
+        case dict() if value:
+            name = chance.choice(list(value))
+            if chance.randrange(12) == 0:
+                return {key: part for key, part in value.items() if key != name}
+            return {**value, name: changed(chance, value[name])}
+        case list() if value:
+            at = chance.randrange(len(value))
+            part = chance.choice((changed(chance, value[at]), value[at]))
+            return [*value[:at], *[part] * chance.choice((0, 1, 1, 1, 2)), *value[at + 1 :]]
+        case int():
+            return chance.choice(NUMBERS)
+        case bytes() if value:
+            return chance.choice((value[:-1], bytes(len(value)), value[:-1] + b"\0", b""))
+        case str():
+            return chance.choice((value + "x", "", "\N{SNOWMAN}" * 300))
+        case _:
+            return chance.choice((0, b"", "x", None, [], {}, True))
+
+
+def resealed(
+    source: Path,
+    target: Path,
+    change: Callable[[bytes], bytes],
+    values: Mapping[Hash, bytes] | None = None,
+) -> None:
+    """Write a bundle whose records are changed, in frames that are sealed again."""
     with open_bundle(source) as bundle, BundleWriter(target) as writer:
         writer.header(bundle.header)
         tip = Tip(world=bundle.header.world)
         for frame in bundle.frames():
-            records = [forged_snapshot(data) for data in frame.records]
-            sealed, tip = seal(tip, records, frame.salt)
+            tip = replace(tip, world=frame.header.world)  # a fork begins another
+            sealed, tip = seal(tip, [change(data) for data in frame.records], frame.salt)
             writer.frame(sealed.to_bytes())
-        for hash in bundle.blob_hashes():
-            writer.blob(hash, bundle.blob(hash))
+        if values is None:
+            values = {hash: bundle.blob(hash) for hash in bundle.blob_hashes()}
+        for hash, data in values.items():
+            writer.blob(hash, data)
         writer.finish(replace(Head.of(tip), signature=bytes(64)))
 
 

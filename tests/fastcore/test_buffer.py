@@ -79,7 +79,7 @@ def test_a_core_allocates_no_more_than_its_bound() -> None:
     core = on_owner(lambda: FoldCore(shipped_code(), read=no_blob, memory_bytes=96 * MIB))
     data = encode(bytes(8 * MIB))
     assert on_owner(asked(core, VALUE, data)) == data
-    with pytest.raises(CoreDefect):
+    with pytest.raises(CoreDefect, match=r"operation probe .*: its memory is full"):
         on_owner(asked(core, VALUE, encode(bytes(20 * MIB))))
 
 

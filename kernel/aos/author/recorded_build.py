@@ -29,6 +29,8 @@ INCOMPARABLE: Final = 4
 """Exit codes of a build script; 0 means done, or identical."""
 
 _SKIPPED: Final = frozenset({"target", "node_modules"})
+_SOURCES: Final = (".rs", ".cbor", "Cargo.toml", "Cargo.lock")
+"""How the names of files end that a build reads; sources include data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,7 @@ class RecordedBuild:
         for folder, below, files in os.walk(self.sources):
             below[:] = sorted(set(below) - _SKIPPED - self.left_out)
             for name in sorted(files):
-                if name in {"Cargo.toml", "Cargo.lock"} or name.endswith(".rs"):
+                if name.endswith(_SOURCES):
                     file = Path(folder, name)
                     digest.update(f"{file.relative_to(self.sources).as_posix()}\n".encode())
                     digest.update(hashlib.sha256(file.read_bytes()).digest())

@@ -180,7 +180,7 @@ class CoreInstance:
         self._memory, self._reserve, self._entry = (
             ctypes.addressof(item) + of for item in self._scratch.values()
         )
-        self._small = self._invoke("reserve", self._reserve, _SMALL)
+        self._small = self._reserved("reserve", _SMALL)
 
     def call(self, name: str, operation: int, request: bytes) -> bytes:
         """Do one operation; ``name`` names it if it is a defect.
@@ -194,7 +194,8 @@ class CoreInstance:
         assert not self._is_broken, "this core has trapped"
         context, memory, u32 = self._context, self._memory, self._u32
         size = len(request)
-        address = self._small if size <= _SMALL else self._invoke(name, self._reserve, size)
+        # A memory never becomes smaller, so a place that was in it stays in it.
+        address = self._small if size <= _SMALL else self._reserved(name, size)
         ctypes.memmove(self._memory_data(context, memory) + address, request, size)
         self._raised = None
         # As ``_invoke``, inline: this is called for every record.
@@ -268,6 +269,12 @@ class CoreInstance:
             assert is_there, f"the core has no export {name}"
 
     # Raw calls
+
+    def _reserved(self, name: str, size: int) -> int:
+        """The address of a request of this size."""
+        address = self._invoke(name, self._reserve, size)
+        assert address + size <= self._memory_size(self._context, self._memory)
+        return address
 
     def _invoke(self, name: str, function: int, *arguments: int) -> int:
         """Call an export whose result is a number of 32 bits."""

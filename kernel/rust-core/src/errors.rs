@@ -1,7 +1,5 @@
 //! The texts of errors (`kernel/aos/errors.py`).
 
-const EXCERPT_CHARACTERS_MAX: usize = 200;
-
 /// The parts of an error, which `text` joins into one line:
 /// `location: problem: expected X, found Y (hint)`.
 #[derive(Clone, Copy, Default)]
@@ -34,13 +32,6 @@ impl Sentence<'_> {
     }
 }
 
-/// The first 200 characters of text from outside, for a message with it.
-pub fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(EXCERPT_CHARACTERS_MAX) {
-        None => text.to_string(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
-}
 /// The words of a choice: `a`, `a or b`, `a, b or c`.
 pub fn either(words: &[&str]) -> String {
     match words {

@@ -39,12 +39,13 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !has_room(layout.size()) {
-            return std::ptr::null_mut();
+            return full();
         }
         let address = unsafe { System.alloc(layout) };
-        if !address.is_null() {
-            LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        if address.is_null() {
+            return full();
         }
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
         address
     }
 
@@ -55,13 +56,14 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if size > layout.size() && !has_room(size - layout.size()) {
-            return std::ptr::null_mut();
+            return full();
         }
         let moved = unsafe { System.realloc(address, layout, size) };
-        if !moved.is_null() {
-            LIVE.fetch_add(size, Ordering::Relaxed);
-            LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        if moved.is_null() {
+            return full();
         }
+        LIVE.fetch_add(size, Ordering::Relaxed);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         moved
     }
 }
@@ -69,6 +71,15 @@ unsafe impl GlobalAlloc for Counting {
 fn has_room(size: usize) -> bool {
     let limit = LIMIT.load(Ordering::Relaxed);
     LIVE.load(Ordering::Relaxed).checked_add(size).is_some_and(|sum| sum <= limit)
+}
+
+/// Give the host the words: the standard library traps without any. Nothing in this crate lives on
+/// after an allocation that failed.
+fn full() -> *mut u8 {
+    const WORDS: &str = "its memory is full";
+    // SAFETY: the host reads `len` bytes at this address.
+    unsafe { host_panicked(WORDS.as_ptr(), WORDS.len()) };
+    std::ptr::null_mut()
 }
 
 #[global_allocator]

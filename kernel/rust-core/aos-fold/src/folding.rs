@@ -9,6 +9,7 @@ use std::time::Instant;
 use aos_core::collections::SeededMap;
 use aos_core::errors::Sentence;
 use aos_core::journal::frame::{Frame, Head, Tip};
+use aos_core::journal::inputs::{fork_message, genesis_message};
 use aos_core::journal::ports::{BlobReader, Blobs};
 use aos_core::journal::record_codec::from_bytes;
 use aos_core::journal::records::{Record, Snapshot};
@@ -187,7 +188,7 @@ impl<'a> Pass<'a> {
         let mut state = self.state.take().unwrap_or_else(|| {
             State::empty(Tip::of(frame.header.world), &self.blobs, None, LIMITS, trusting())
         });
-        for (seq, record) in (frame.header.first..).zip(&frame.records) {
+        for (seq, record) in (frame.header.first..=frame.header.last).zip(&frame.records) {
             let mut erasing = self.erasing.get(&seq).into_iter().flatten();
             if erasing.any(|erasing| *erasing != &record[..]) {
                 return Err(Problem::Damage(format!(
@@ -199,6 +200,14 @@ impl<'a> Pass<'a> {
         let blobs = self.blobs.clone();
         let folded = folding(&mut state, frame, &blobs, |_, record| match &record {
             Record::Snapshot(record) => self.compare(record),
+            Record::Genesis(record) => {
+                let message = genesis_message(&record.nonce, &record.world_key, &record.operators);
+                check_signed(record.seq, &message, &record.signature, &record.world_key)
+            }
+            Record::Fork(record) => {
+                let message = fork_message(record);
+                check_signed(record.seq, &message, &record.signature, &record.world_key)
+            }
             _ => Ok(()),
         });
         folded.map_err(|failure| self.reader.problem(&location, failure))?;
@@ -286,6 +295,14 @@ impl<'a> Pass<'a> {
             .iter()
             .filter(|value| value.seq > head.seq)
             .try_for_each(|value| check_later(path, state, value))
+    }
+}
+
+/// Check that a world's key signed the record with which the world begins (J-35, J-43).
+fn check_signed(seq: u64, message: &[u8], signature: &[u8], world_key: &[u8]) -> Outcome<()> {
+    match is_signed(message, signature, world_key) {
+        true => Ok(()),
+        false => Err(Failure::Damage(format!("record {seq} is not signed by the world's key"))),
     }
 }
 

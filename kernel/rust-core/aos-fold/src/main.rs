@@ -1,7 +1,8 @@
 //! `aos-fold FILE`: check a bundle and fold its journal with the second kernel, without Python
 //! (spec/bundle.md, B-53 and B-54).
 //!
-//! Exit codes are those of `aos`: 0 sound, 2 usage, 3 damaged, 4 the file cannot be read now.
+//! Exit codes are those of `aos`: 0 sound, 2 usage, 3 damaged, 4 the file cannot be read now, 70 a
+//! defect of this program.
 
 mod bundle;
 mod folding;
@@ -26,7 +27,14 @@ Options:
   --help  Print this text.
 ";
 
+const DEFECT: i32 = 70;
+
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|defect| {
+        let advice = "report it, and check the file with aos verify FILE";
+        let _ = writeln!(std::io::stderr(), "aos-fold: a defect of aos-fold: {defect} ({advice})");
+        std::process::exit(DEFECT);
+    }));
     let mut file = None;
     let mut is_json = false;
     for argument in std::env::args_os().skip(1) {

@@ -35,8 +35,8 @@ use crate::values::cbor::{decode_record, encode, Key, Value, RECORD};
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::{Failure, Outcome};
 
-/// Cells that are listed together between two calls.
-const LISTED: usize = 256;
+/// Cells that are listed together. Each listing sorts all cells above the base again.
+const LISTED: usize = 4096;
 
 type Held = OrderedMap<Hash, Rc<[u8]>>;
 
@@ -60,15 +60,18 @@ impl Puts {
         if !self.uncommitted.contains_key(&hash) {
             self.uncommitted.insert(hash, data.into());
             self.size += data.len() as u64;
-            if self.kept_bytes.is_some_and(|most| self.size >= most) {
-                let kept = std::mem::take(&mut self.uncommitted);
-                for (hash, data) in kept.iter() {
-                    self.to_keep.insert(*hash, data.clone());
-                }
-                self.size = 0;
-            }
         }
         hash
+    }
+
+    /// Let the host make the blobs durable if there are many.
+    fn keep_many(&mut self) {
+        if self.kept_bytes.is_some_and(|most| self.size >= most) {
+            for (hash, data) in std::mem::take(&mut self.uncommitted).into_entries() {
+                self.to_keep.insert(hash, data);
+            }
+            self.size = 0;
+        }
     }
 
     /// Store a node of an index; the next slice may read it.
@@ -268,6 +271,7 @@ impl Migration {
             current.flush(&self.puts)?;
             self.puts.borrow_mut().turn();
         }
+        self.puts.borrow_mut().keep_many();
         Ok(())
     }
 

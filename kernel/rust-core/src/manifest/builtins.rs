@@ -3,7 +3,6 @@
 
 pub const TIMER: &str = "sys/timer.set@1";
 pub const HTTP: &str = "sys/http.request@1";
-pub const CRON: &str = "sys/cron.next@1";
 pub const BLOB_PUT: &str = "sys/blob.put@1";
 pub const BLOB_GET: &str = "sys/blob.get@1";
 pub const TIMER_CANCEL: &str = "sys/timer.cancel@1";

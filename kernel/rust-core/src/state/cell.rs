@@ -270,20 +270,6 @@ impl Cell {
             && self.fault.is_none()
     }
 
-    /// Whether the instance only waits for an event: its status is `running`, and it has nothing in
-    /// flight, queued or due.
-    pub fn is_idle(&self) -> bool {
-        self.is_at_rest() && self.status() == CellStatus::Running
-    }
-
-    /// Whether nothing of the cell is left: it was deleted, or its only event left no state.
-    pub fn is_gone(&self) -> bool {
-        self.state.is_none()
-            && self.mailbox.is_empty()
-            && self.inflight.is_empty()
-            && self.fault.is_none()
-    }
-
     /// Forget an intent in flight; false if it was not.
     pub fn land(&mut self, intent: &Hash) -> bool {
         match self.inflight.iter().position(|other| other == intent) {

@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use crate::collections::OrderedMap;
+use crate::collections::{OrderedMap, SeededSet};
 use crate::journal::faults::{Fault, FaultKind};
 use crate::journal::fork::forked_world_id;
 use crate::journal::frame::{follow, Frame};
@@ -186,7 +186,7 @@ fn fold_fork(state: &mut State, record: &Fork) -> Outcome<()> {
     state.proposals.close_all(None);
     if record.open_work == OpenWork::Cancel {
         let root = Root::new(record.seq, record.stamp);
-        let owed: Vec<Hash> = state.owed.iter().map(|owed| owed.intent).collect();
+        let owed: SeededSet<Hash> = state.owed.iter().map(|owed| owed.intent).collect();
         for intent in state.intents.values() {
             if !owed.contains(&intent.intent) && !is_kernel_effect(&intent.effect.name) {
                 let mut debt = Owed::new(intent.intent, Debt::Cancel, root.clone(), 0);

@@ -171,14 +171,6 @@ pub fn read_types(
         .collect())
 }
 
-/// Follow references to the type at their end. There must be no cycles.
-fn resolve<'a>(mut type_: &'a Type, types: &'a SeededMap<Rc<str>, Type>) -> &'a Type {
-    while let Type::TypeRef(name) = type_ {
-        type_ = &types[name];
-    }
-    type_
-}
-
 /// Reads expressions and collects all problems; an unreadable part becomes None.
 struct Reader<'a> {
     schema_names: &'a BTreeMap<Rc<str>, &'a Value>,
@@ -394,8 +386,11 @@ fn check_resolved(
     problems: &mut Vec<SchemaProblem>,
 ) {
     let mut depths: SeededMap<&str, usize> = SeededMap::default();
+    // The type at the end of the references from each schema; a chain of them can be long.
+    let mut ends: SeededMap<&str, &Type> = SeededMap::default();
     for &name in names {
         let root = &types[name];
+        ends.insert(name, end_of(root, &ends));
         let depth = depth_of(root, &depths);
         depths.insert(name, depth);
         if depth > INGRESS_DEPTH_MAX {
@@ -411,7 +406,7 @@ fn check_resolved(
         let mut pending = vec![(String::new(), root)];
         while let Some((pointer, type_)) = pending.pop() {
             if let Type::Option(item) = type_ {
-                let inner = resolve(item, types);
+                let inner = end_of(item, &ends);
                 let is_option = matches!(inner, Type::Option(_));
                 if is_option || *inner == UNIT {
                     let content = if is_option { "an option" } else { "unit" };
@@ -425,6 +420,14 @@ fn check_resolved(
             }
             children(type_, |step, inner| pending.push((format!("{pointer}{step}"), inner)));
         }
+    }
+}
+
+/// The type that a reference leads to, or else the type itself.
+fn end_of<'a>(type_: &'a Type, ends: &SeededMap<&str, &'a Type>) -> &'a Type {
+    match type_ {
+        Type::TypeRef(name) => ends[&**name],
+        _ => type_,
     }
 }
 

@@ -5,7 +5,7 @@
 //! of the blob's bytes (its true name), or of `["aos/given/1", content hash]` (its given name).
 
 use crate::values::cbor::{decode_record, put_array, put_bytes, put_text, Value, RECORD};
-use crate::values::digests::{content_hash, hex, parse_hash, unhex, Hash};
+use crate::values::digests::{content_hash, hex, parse_hash, Hash};
 
 pub const DOMAIN: &str = "aos/sha256/1";
 pub const GIVEN: &str = "aos/given/1";
@@ -28,11 +28,6 @@ pub fn given_text(text: &str) -> String {
         Ok(blob) => sha256_text(&given_preimage(&blob)),
         Err(_) => text.to_string(),
     }
-}
-
-/// The 32 bytes of `sha256:<64 hex>`; None for other text.
-pub fn parse_sha256(text: &str) -> Option<[u8; 32]> {
-    text.strip_prefix(SHA256_PREFIX).and_then(unhex)
 }
 
 /// `sha256` names the blob with the content hash `blob`.

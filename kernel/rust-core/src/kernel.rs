@@ -20,7 +20,7 @@ use crate::decide::settle::{admit_attempt, admit_receipt, admit_stream};
 use crate::decide::step::{finish, start, Run, Started};
 use crate::journal::frame::{Frame, Salt};
 use crate::journal::inputs::{Input, ManifestInput};
-use crate::journal::ports::{BlobReader, Call, Judge, Ran, Verify};
+use crate::journal::ports::{BlobReader, Blobs, Call, Judge, Ran, Verify};
 use crate::journal::record_codec::to_bytes;
 use crate::journal::records::{Record, Stamp};
 use crate::pending::{Pending, Sealed};
@@ -93,6 +93,16 @@ impl Kernel {
         self.pending.size
     }
 
+    /// A blob of the frame that is being filled.
+    pub fn pending_blob(&self, hash: &Hash) -> Option<Rc<[u8]>> {
+        self.pending.blob(hash)
+    }
+
+    /// The reader of pending and durable blobs.
+    pub fn reader(&self) -> &dyn Blobs {
+        &*self.read
+    }
+
     // Deciding
 
     /// Decide an input. Nothing changes, so the host may still refuse what these rules admit. Damage
@@ -162,15 +172,15 @@ impl Kernel {
         }
     }
 
-    /// Decide the first receipt that the core owes, or else begin to run the ring's head. Damage if a
-    /// blob that the step needs is missing or altered.
-    pub fn next(&mut self) -> Outcome<Decision> {
+    /// Decide the first receipt that the core owes, or else, with `steps`, begin to run the ring's
+    /// head. Damage if a blob that the step needs is missing or altered.
+    pub fn next(&mut self, steps: bool) -> Outcome<Decision> {
         self.forget_decision();
         if !self.state.owed.is_empty() {
             let decided = decide_owed(&self.state, &*self.read)?;
             return self.conclude(Ok(decided));
         }
-        if self.state.ring.is_empty() {
+        if !steps || self.state.ring.is_empty() {
             return Ok(Decision::Idle);
         }
         match start(&self.state, &*self.read)? {

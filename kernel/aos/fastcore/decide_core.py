@@ -44,10 +44,12 @@ _U64: Final = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecided:
-    """The canonical bytes of the next record, and its blobs. ``enter`` folds it."""
+    """The canonical bytes of the next record, and its blobs. ``enter`` folds it; before that, the
+    host makes ``keep`` durable."""
 
     record: bytes
     blobs: Mapping[Hash, bytes]
+    keep: Mapping[Hash, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,7 @@ def _next(data: bytes) -> Next:
     answer = CoreAnswer(data)
     match answer.u32():
         case 0:
-            return RecordDecided(record=answer.data(), blobs=_blobs(answer))
+            return RecordDecided(record=answer.data(), blobs=_blobs(answer), keep=_blobs(answer))
         case 1:
             return Duplicate(seq=answer.u64())
         case 2:

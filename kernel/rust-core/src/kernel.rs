@@ -38,9 +38,12 @@ pub struct Ports {
     pub keeps: bool,
 }
 
-/// The continuation of a decision. A record that was decided waits for `enter`.
+/// The continuation of a decision.
 pub enum Decision {
-    Decided,
+    /// A record waits for `enter`. The host makes the blobs of `keep` durable before that.
+    Decided {
+        keep: Vec<(Hash, Rc<[u8]>)>,
+    },
     Duplicate {
         seq: u64,
     },
@@ -149,12 +152,15 @@ impl Kernel {
                 Ok(Decision::Call { call, keep })
             }
             Ok(Applied::Runs(_)) => unreachable!("a migration that is over was concluded"),
-            Ok(Applied::Decided { mut decided, keep }) => {
-                // Nothing of a migration that is decided is kept apart: the record brings the rest.
-                for (hash, data) in keep {
-                    decided.blobs.add(hash, data);
+            Ok(Applied::Decided { mut decided, mut keep }) => {
+                if !self.ports.keeps {
+                    // The record brings them.
+                    for (hash, data) in keep.drain(..) {
+                        decided.blobs.add(hash, data);
+                    }
                 }
-                self.conclude(Ok(decided))
+                self.decided = Some(decided);
+                Ok(Decision::Decided { keep })
             }
             Err(stop) => self.conclude(Err(stop)),
         }
@@ -164,7 +170,7 @@ impl Kernel {
         match decided {
             Ok(decided) => {
                 self.decided = Some(decided);
-                Ok(Decision::Decided)
+                Ok(Decision::Decided { keep: Vec::new() })
             }
             Err(Stop::Duplicate { seq }) => Ok(Decision::Duplicate { seq }),
             Err(Stop::Refusal(refusal)) => Ok(Decision::Refusal(refusal)),

@@ -63,7 +63,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "decide.dialect": "journal limits state",
         "decide": "journal limits state snapshot decide.dialect",
         "pending": "journal state",
-        "kernel_protocol": "journal state decide pending",
+        "kernel_protocol": "journal limits state decide pending",
         "kernel": "journal limits state snapshot decide pending kernel_protocol",
     },
     "host": {

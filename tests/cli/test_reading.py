@@ -317,7 +317,9 @@ def test_replay_counts_what_was_the_same(aos: Aos, settled: Path) -> None:
     referee = aos("replay", "--engine", "pulley", "--json", world=settled).json
 
     assert text.code == 0
-    assert text.out.splitlines()[0] == f"replay: byte-identical to record {document['seq']}"
+    assert text.out.splitlines()[0] == (
+        f"replay: byte-identical to record {document['seq']} (core python)"
+    )
     assert "  6 steps executed again, 1 fault among them" in text.out
     assert "  1 effect asked for again, 1 receipt checked again" in text.out
     assert document["identical"] is True
@@ -348,7 +350,10 @@ def test_a_divergence_is_exit_3_and_shown_decoded(
         "aos: frame 9, record 11 (step of host/puppet@1 wait): replay differs in state.qty: "
         "expected 2 as recorded, found 3 recomputed"
     )
-    assert text.out == "state\n  $.qty\n    recorded    2\n    recomputed  3\n"
+    assert (
+        text.out
+        == "replay: differs (core python)\nstate\n  $.qty\n    recorded    2\n    recomputed  3\n"
+    )
     assert document.json["identical"] is False
     assert document.json["record"] == 11
 

@@ -1,4 +1,4 @@
-"""A kernel, as its host uses it (spec/core.md, CR-1 to CR-12)."""
+"""Each kernel, as its host uses it (spec/core.md, CR-1 to CR-12, CR-16)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
+import tests.memory_world
 from aos.core.decide.answers import Decided, Duplicate
 from aos.core.journal.inputs import MIGRATE, EventInput
 from aos.core.journal.ports import Call, Keep
 from aos.core.journal.records import Faulted, KernelReceipt, Manifest, Step
-from aos.core.kernel import open_kernel
-from aos.core.kernel_protocol import KernelProtocol, decided, step
+from aos.core.kernel_protocol import KernelProtocol, OpenKernel, decided, step
 from aos.core.limits import Limits
 from aos.errors import Damage
 from aos.manifest.names import EFFECT_CANCEL
@@ -21,7 +21,17 @@ from tests.core.cases import CASE, case, cases, log_of, tell
 from tests.core.decide.test_migrate import migrating, to_counted
 from tests.core.desk import DESK, cancel, cell_id, desks, pay
 from tests.core.desk import tell as ask_desk
+from tests.fastcore.owned_kernel import OPENERS, KernelView
 from tests.memory_world import MemoryWorld
+
+
+@pytest.fixture(autouse=True, params=OPENERS)
+def opens(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OpenKernel:
+    """Opens a kernel, as every world of the test does: the reference, or the second one."""
+    opener = OPENERS[request.param]
+    monkeypatch.setattr(tests.memory_world, "open_kernel", opener)
+    monkeypatch.setattr(tests.memory_world, "world_state", KernelView)
+    return opener
 
 
 def root_of(world: MemoryWorld) -> Hash:
@@ -179,12 +189,12 @@ def test_only_a_manifest_that_migrates_asks_for_something() -> None:
         world.kernel.admit(given, world.stamp())
 
 
-def test_a_kernel_follows_the_frames_of_another() -> None:
+def test_a_kernel_follows_the_frames_of_another(opens: OpenKernel) -> None:
     """CR-5: to the same root, and then to the same bytes."""
     world = desks()
     ask_desk(world, "a", pay("p"), pay("q"))
     world.seal()
-    other = open_kernel(world=world.state.world, read=world.read, find=world.places.get)
+    other = opens(world=world.state.world, read=world.read, find=world.places.get)
     for frame in world.frames:
         other.follow(frame)
 

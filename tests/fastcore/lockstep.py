@@ -22,11 +22,12 @@ from aos.core.journal.records import Record
 from aos.core.kernel import Kernel
 from aos.core.pending import Sealed
 from aos.core.snapshot.take import take
+from aos.core.state.cell import OpenIntent
 from aos.core.state.cells import Cells
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.fastcore.buffer import Find
-from aos.fastcore.fold_core import FoldCore, SealedBytes
+from aos.fastcore.fold_core import FoldCore, IntentBytes, SealedBytes
 from aos.host.folder import restore
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, content_hash
@@ -113,13 +114,13 @@ class Mirror:
 
 
 def plain(sealed: Sealed) -> SealedBytes:
-    """What a core's answer has of a sealed frame."""
+    """A sealed frame as a core answers with it."""
     return SealedBytes(
         hash=sealed.frame.hash,
         frame=sealed.frame.to_bytes(),
         blobs=dict(sealed.blobs),
         replaced=dict(sealed.replaced),
-        opened_intents=tuple((each.intent, each.seq, each.index) for each in sealed.opened_intents),
+        opened_intents=tuple(map(plain_intent, sealed.opened_intents)),
         settled=tuple((each.intent, each.seq, each.receipt) for each in sealed.settled),
         abandoned=sealed.abandoned,
         canceled=sealed.canceled,
@@ -129,6 +130,12 @@ def plain(sealed: Sealed) -> SealedBytes:
         ),
         snapshots=tuple((each.seq, each.at, each.document) for each in sealed.snapshots),
     )
+
+
+def plain_intent(intent: OpenIntent) -> IntentBytes:
+    """An intent as a core answers with it."""
+    fields = {name: getattr(intent, name) for name in IntentBytes.__slots__}
+    return IntentBytes(**{**fields, "effect": intent.effect.name})
 
 
 def taken(state: State, blobs: dict[Hash, bytes]) -> Hash:

@@ -85,6 +85,7 @@ def test_a_core_allocates_no_more_than_its_bound() -> None:
 
 def test_operations_are_those_of_the_core() -> None:
     core = made_core()
+    on_owner(lambda: core.open(SOME))
     with pytest.raises(CoreDefect, match="operation 90 is unknown"):
         on_owner(asked(core, 90, b""))
     assert [each.value for each in CoreOperation] == list(range(len(CoreOperation)))

@@ -25,10 +25,13 @@ SIZE_BYTES_MAX = 4_000_000
 def test_the_committed_core_is_the_one_that_its_record_names() -> None:
     record = json.loads((CRATE / "BUILD.json").read_text())
     data = CORE.read_bytes()
+    hash = CORE.with_suffix(".sha256").read_bytes()
 
     assert record["modules"] == {
-        "core.wasm": {"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+        name: {"sha256": hashlib.sha256(file).hexdigest(), "size_bytes": len(file)}
+        for name, file in {"core.wasm": data, "core.sha256": hash}.items()
     }
+    assert hash.decode() == f"{hashlib.sha256(data).hexdigest()}\n"
     assert record["rustc"].startswith("rustc ")
     assert len(data) < SIZE_BYTES_MAX
 
@@ -61,7 +64,8 @@ def copy_and_check(parent: Path) -> Checked:
     shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("target"))
     committed = parent / "kernel/aos/fastcore/core.wasm"
     committed.parent.mkdir(parents=True)
-    shutil.copyfile(CORE, committed)
+    for suffix in (".wasm", ".sha256"):
+        shutil.copyfile(CORE.with_suffix(suffix), committed.with_suffix(suffix))
     ran = subprocess.run(
         [sys.executable, crate / "build", "--check", "--into", into],
         capture_output=True,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import open_folder
 from aos.prove.replay.difference import FieldDifference
+from aos.prove.replay.replay_core import ReplayCore
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.replay.replay_store import replay_bundle, replay_store
 from aos.read.lens.words import count, short
@@ -35,9 +36,31 @@ class Engine(Enum):
     PULLEY = "pulley"
 
 
+class Core(Enum):
+    """The kernel that decides again, or both, one after the other."""
+
+    PYTHON = "python"
+    FAST = "fast"
+    BOTH = "both"
+
+    @property
+    def kernels(self) -> tuple[ReplayCore, ...]:
+        return tuple(ReplayCore) if self is Core.BOTH else (ReplayCore(self.value),)
+
+
+Outcome: TypeAlias = ReplayReport | Divergence
+
+
 def replay(
     file: Bundle = None,
     *,
+    core: Annotated[
+        Core | None,
+        typer.Option(
+            help="Decide again with the kernel in Python (default), with the second one in Rust "
+            "(fast), or with both, which must agree."
+        ),
+    ] = None,
     engine: Annotated[
         Engine,
         typer.Option(
@@ -72,53 +95,96 @@ def replay(
     if abi is not None and not candidates:
         raise BadUsage("--abi goes with --against PATH, where PATH is a manifest")
     if candidates:
+        if core is not None:
+            raise BadUsage("--core goes without --against: candidates run on the recorded steps")
         if engine is not Engine.NATIVE:
             raise BadUsage("--engine goes without --against: candidates run as they would live")
         return run_against(candidates, abi=abi, file=file, start=start, world=world, json=json)
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     target = PULLEY if engine is Engine.PULLEY else None
-    try:
-        with progress("replaying") as advance:
-            if file is None:
-                report = _of_world(world, target, start, advance)
-            else:
-                report = _of_bundle(file, target, advance)
-    except Divergence as divergence:
-        if json:
-            print_json(divergence.to_document())
-        else:
-            _show_divergence(divergence)
-        return Damage.exit_code
+    core = core or Core.PYTHON
+    outcomes: list[Outcome] = []
+    with progress("replaying") as advance:
+        for kernel in core.kernels:
+            try:
+                if file is None:
+                    outcomes.append(_of_world(world, target, start, kernel, advance))
+                else:
+                    outcomes.append(_of_bundle(file, target, kernel, advance))
+            except Divergence as divergence:
+                outcomes.append(divergence)
+    return _told(core, outcomes, json=json)
+
+
+def _told(core: Core, outcomes: list[Outcome], *, json: bool) -> int:
+    """Print the outcome of all cores and return the exit code.
+
+    Raises:
+        Damage: The cores came to different outcomes.
+    """
+    documents = [outcome.to_document() for outcome in outcomes]
+    first, *others = [{**document, "seconds": None} for document in documents]
+    if any(other != first for other in others):
+        raise Damage(
+            "the two cores disagree about this journal: one of them is wrong",
+            expected=f"{_short_outcome(outcomes[0])} by the core in Python",
+            actual=f"{_short_outcome(outcomes[1])} by the core in Rust",
+            hint="replay with --core python, which is the reference, and report this",
+        )
     if json:
-        print_json(report.to_document())
-    else:
-        _show(report)
+        print_json({"core": core.value, **documents[-1]})
+    outcome = outcomes[-1]
+    if isinstance(outcome, Divergence):
+        if not json:
+            _show_divergence(outcome, core)
+        return Damage.exit_code
+    if not json:
+        _show(outcome, core)
     return 0
 
 
-def _of_world(world: Path, target: str | None, start: str | None, advance: Advance) -> ReplayReport:
+def _short_outcome(outcome: Outcome) -> str:
+    if isinstance(outcome, Divergence):
+        return f"a difference in record {outcome.record} ({outcome.field})"
+    return f"no difference to record {outcome.seq}, state {hash_text(outcome.state_root)}"
+
+
+def _of_world(
+    world: Path, target: str | None, start: str | None, core: ReplayCore, advance: Advance
+) -> ReplayReport:
     with open_folder(world).open_store(readonly=True) as store:
         head = store.head()
         last = 0 if head is None else head.seq
         row = None if start is None else snapshot_named(store, start)
         return until_interrupted(
             lambda tell: replay_store(
-                store, target=target, start=row, on_progress=lambda seq: tell(seq, last)
+                store,
+                target=target,
+                start=row,
+                core=core,
+                on_progress=lambda seq: tell(seq, last),
             ),
             advance,
         )
 
 
-def _of_bundle(file: Path, target: str | None, advance: Advance) -> ReplayReport:
+def _of_bundle(file: Path, target: str | None, core: ReplayCore, advance: Advance) -> ReplayReport:
     with open_bundle(file) as bundle:
         return until_interrupted(
-            lambda tell: replay_bundle(bundle, target=target, on_progress=tell), advance
+            lambda tell: replay_bundle(bundle, target=target, core=core, on_progress=tell),
+            advance,
         )
 
 
-def _show(report: ReplayReport) -> None:
-    line(f"replay: byte-identical to record {report.seq:,}", style="bold green")
+def _core_text(core: Core) -> str:
+    return "cores python and fast" if core is Core.BOTH else f"core {core.value}"
+
+
+def _show(report: ReplayReport, core: Core) -> None:
+    line(
+        f"replay: byte-identical to record {report.seq:,} ({_core_text(core)})", style="bold green"
+    )
     faults = f", {count(report.faults, 'fault')} among them" if report.faults else ""
     line(f"  {count(report.steps, 'step')} executed again{faults}")
     core_receipts = report.kernel_receipts
@@ -162,8 +228,9 @@ def _show(report: ReplayReport) -> None:
     line(f"  root {hash_text(report.log_root)}, of the state {hash_text(report.state_root)}")
 
 
-def _show_divergence(divergence: Divergence) -> None:
+def _show_divergence(divergence: Divergence, core: Core) -> None:
     note(f"aos: {divergence}", style="red")
+    line(f"replay: differs ({_core_text(core)})")
     for difference in divergence.differences:
         _show_difference(difference)
 

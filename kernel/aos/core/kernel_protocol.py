@@ -20,13 +20,17 @@ from aos.core.decide.answers import Answer, Decided, Decision
 from aos.core.journal.faults import Fault
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
-from aos.core.journal.ports import Call, Keep, Ran, Runner
+from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Runner, Verify
 from aos.core.journal.records import CellId, EntryId, Principal, Record, Slot, Stamp
+from aos.core.journal.signing import is_signed
 from aos.core.journal.vocabulary import CellStatus, TerminalStatus
+from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed
+from aos.core.state.eras import ManifestOf
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.proposals import OpenProposal
 from aos.core.state.state import Mark
+from aos.core.state.submissions import Find
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash
 
@@ -250,6 +254,23 @@ class KernelProtocol(Protocol):
         """Read idle cells from a durable snapshot of this world from now on (SN-13). No answer
         changes. Raises Damage; the kernel continues as before then."""
         ...
+
+
+class OpenKernel(Protocol):
+    """Opens a kernel: ``aos.core.kernel.open_kernel``, or the function of another kernel."""
+
+    def __call__(
+        self,
+        *,
+        world: Hash | None = None,
+        snapshot: Hash | None = None,
+        read: BlobReader,
+        find: Find | None = None,
+        verify: Verify = is_signed,
+        limits: Limits = LIMITS,
+        manifest_of: ManifestOf = Effective.from_document,
+        keeps: bool = False,
+    ) -> KernelProtocol: ...
 
 
 def decided(

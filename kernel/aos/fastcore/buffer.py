@@ -21,6 +21,7 @@ Calls go through ``PyDLL``, which keeps the interpreter lock.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import struct
 import threading
@@ -60,6 +61,10 @@ BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
         "max_wasm_stack": LIVE_STACK_BYTES,
     }
 )
+
+MODULE: Final = "aos"
+IMPORTS: Final = ("read", "find", "ask", "taken", "take", "panicked")
+"""The functions of the host that a core may call, and the module that it imports them from."""
 
 Find = Callable[[str], int | None]
 """The record of a submission id; None if no event has it."""
@@ -105,17 +110,46 @@ class ProbeRefused(Exception):
 
 def shipped_code() -> CoreCode:
     """The core of this release, compiled once a process; or the one in ``AOS_CORE_DIR``, to try
-    another build. Compiling it takes seconds."""
+    another build. Compiling it takes seconds.
+
+    Raises:
+        Damage: The file is not the one that its hash names, or is none that this release can run.
+    """
     return _compiled(Path(os.environ.get("AOS_CORE_DIR") or _SHIPPED))
 
 
 @lru_cache(maxsize=1)
 def _compiled(folder: Path) -> CoreCode:
-    return CoreCode((folder / "core.wasm").read_bytes())
+    return CoreCode(read_core(folder))
+
+
+def read_core(folder: Path) -> bytes:
+    """Read ``core.wasm``, and compare it with ``core.sha256`` next to it.
+
+    Raises:
+        Damage: They differ.
+    """
+    file = folder / "core.wasm"
+    wasm = file.read_bytes()
+    expected = (folder / "core.sha256").read_text().strip()
+    actual = hashlib.sha256(wasm).hexdigest()
+    if actual != expected:
+        raise Damage(
+            "the fast core was altered after it was built",
+            location=str(file),
+            expected=f"sha256 {expected}, as core.sha256 says",
+            actual=f"sha256 {actual}",
+            hint="install this release again; --core python needs no fast core",
+        )
+    return wasm
 
 
 class CoreCode:
-    """The compiled module. Any number of instances may use it, on any threads."""
+    """The compiled module. Any number of instances may use it, on any threads.
+
+    Raises:
+        Damage: It imports another function than those that every instance gets.
+    """
 
     def __init__(self, wasm: bytes) -> None:
         require_wasmtime()
@@ -126,6 +160,18 @@ class CoreCode:
         _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * LIVE_STACK_BYTES)
         self.engine = wasmtime.Engine(config)
         self.module = wasmtime.Module(self.engine, wasm)
+        foreign_imports = [
+            f"{item.module}.{item.name}"
+            for item in self.module.imports
+            if item.module != MODULE or item.name not in IMPORTS
+        ]
+        if foreign_imports:
+            raise Damage(
+                "the fast core asks its host for more than a core may",
+                expected=", ".join(f"{MODULE}.{name}" for name in IMPORTS),
+                actual=f"also {', '.join(foreign_imports)}",
+                hint="install this release again; --core python needs no fast core",
+            )
 
 
 class CoreInstance:
@@ -238,7 +284,7 @@ class CoreInstance:
         ):
             function = _Import(self._returning(body))
             kind = wasmtime.FuncType([i32] * takes, [i32] * gives)
-            module_name, import_name = b"aos", name.encode()
+            module_name, import_name = MODULE.encode(), name.encode()
             error = _DEFINE(
                 ctypes.cast(linker.ptr(), ctypes.c_void_p), module_name, len(module_name),
                 import_name, len(import_name), ctypes.cast(kind.ptr(), ctypes.c_void_p), function,

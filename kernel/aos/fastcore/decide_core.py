@@ -26,6 +26,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Call, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
+from aos.core.state.eras import ManifestOf
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
 from aos.fastcore.fold_core import CoreAnswer, CoreOperation, FoldCore
@@ -43,10 +44,12 @@ _U64: Final = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecided:
-    """The canonical bytes of the next record, and its blobs. ``enter`` folds it."""
+    """The canonical bytes of the next record, and its blobs. ``enter`` folds it; before that, the
+    host makes ``keep`` durable."""
 
     record: bytes
     blobs: Mapping[Hash, bytes]
+    keep: Mapping[Hash, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +76,10 @@ class DecideCore(FoldCore):
         request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
         return _next(self.ask(CoreOperation.DECIDE, request))
 
-    def next(self) -> Next:
-        """Decide the first receipt that the core owes, or else begin to run the ring's head."""
-        return _next(self.ask(CoreOperation.NEXT))
+    def next(self, *, steps: bool = True) -> Next:
+        """Decide the first receipt that the core owes, or else, with ``steps``, begin to run the
+        ring's head."""
+        return _next(self.ask(CoreOperation.NEXT, _flag(steps)))
 
     def ran(self, ran: Ran) -> Next:
         """Continue the decision whose call is over."""
@@ -205,7 +209,7 @@ def _next(data: bytes) -> Next:
     answer = CoreAnswer(data)
     match answer.u32():
         case 0:
-            return RecordDecided(record=answer.data(), blobs=_blobs(answer))
+            return RecordDecided(record=answer.data(), blobs=_blobs(answer), keep=_blobs(answer))
         case 1:
             return Duplicate(seq=answer.u64())
         case 2:
@@ -238,8 +242,9 @@ def _blocker(answer: CoreAnswer) -> Blocker:
 # Questions
 
 
-def reference_answers(verify: Verify) -> Ask:
-    """Answer the questions of a core by the reference's functions of bytes."""
+def reference_answers(verify: Verify, manifest_of: ManifestOf = Effective.from_document) -> Ask:
+    """Answer the questions of a core by the reference's functions of bytes. ``manifest_of`` reads
+    the manifests of a journal that may be forged."""
 
     def ask(question: int, request: bytes) -> bytes | None:
         parts = _parts(request)
@@ -249,6 +254,8 @@ def reference_answers(verify: Verify) -> Ask:
                 return b"" if verify(message, signature, public_key) else None
             case 1:
                 return _problem_of(lambda: judge(parts[0]))
+            case 3:
+                return _problem_of(lambda: manifest_of(parts[0]))
             case _:
                 return _problem_of(lambda: _check_patch(*parts))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import CellId, Ref, Slot
 from aos.core.limits import LIMITS, Limits
 from aos.fastcore.buffer import (
     MEMORY_BYTES_MAX,
@@ -24,6 +25,8 @@ from aos.fastcore.buffer import (
     never_asked,
 )
 from aos.values.digests import HASH_BYTES, Hash, content_hash
+
+T = TypeVar("T")
 
 RESERVE_BYTES: Final = 64 * 1024 * 1024
 """Bytes that an instance may have above those that its core allocates: its stack, and gaps."""
@@ -52,19 +55,51 @@ class CoreOperation(IntEnum):
     NEXT = 12
     RAN = 13
     ENTER = 14
+    TIP = 15
+    STATUS = 16
+    FIGURES = 17
+    RING_HEAD = 18
+    CELL = 19
+    CELLS_OF = 20
+    WRITER_OF = 21
+    PROGRESS_OF = 22
+    OPEN_INTENTS = 23
+    USES = 24
+    PENDING_BLOB = 25
+    PINS = 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentBytes:
+    """An intent as ``aos.core.state.cell.OpenIntent`` has it, with the name of its effect, which
+    the ``manifest`` defines."""
+
+    intent: Hash
+    cell: CellId
+    workflow_hash: Hash
+    seq: int
+    index: int
+    opened_ns: int
+    manifest: Hash
+    effect: str
+    params: Slot
+    params_hash: Hash
+    key: str | bytes | None
+    idempotency_key: str
+    issuer_ref: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedBytes:
-    """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record, index)
-    of each opened intent, (intent, record, receipt digest) of each settled one, (id, record,
-    payload hash) of each submission, (record, at, document) of each snapshot."""
+    """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record,
+    receipt digest) of each settled intent, (id, record, payload hash) of each submission,
+    (record, at, document) of each snapshot."""
 
     hash: Hash
     frame: bytes
     blobs: Mapping[Hash, bytes]
     replaced: Mapping[Hash, Hash]
-    opened_intents: tuple[tuple[Hash, int, int], ...]
+    opened_intents: tuple[IntentBytes, ...]
     settled: tuple[tuple[Hash, int, Hash], ...]
     abandoned: tuple[Hash, ...]
     canceled: tuple[Hash, ...]
@@ -112,13 +147,17 @@ class FoldCore:
         seed = secrets.token_bytes(_SEED_BYTES)
         self.ask(CoreOperation.INIT, seed + _INIT.pack(bound, *numbers))
 
-    def open(self, world: Hash) -> None:
-        """Begin with the state before the first frame of a world."""
-        self.ask(CoreOperation.OPEN, world)
+    def open(self, world: Hash, *, judges: bool = False, keeps: bool = False) -> None:
+        """Begin with the state before the first frame of a world.
 
-    def load(self, document: Hash) -> None:
-        """Begin with the state that a snapshot has."""
-        self.ask(CoreOperation.LOAD, document)
+        ``judges``: whether the core asks its host about every manifest of the journal, which may be
+        forged. ``keeps``: whether the host makes blobs of a migration durable as they come.
+        """
+        self.ask(CoreOperation.OPEN, world + _U32.pack(judges) + _U32.pack(keeps))
+
+    def load(self, document: Hash, *, judges: bool = False, keeps: bool = False) -> None:
+        """Begin with the state that a snapshot has. The arguments are those of ``open``."""
+        self.ask(CoreOperation.LOAD, document + _U32.pack(judges) + _U32.pack(keeps))
 
     def keep(self, cells: int, *, spills: bool) -> None:
         """Keep so many idle cells of each workflow decoded. ``spills``: whether states may leave
@@ -171,7 +210,7 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
     hash, frame = answer.hash(), answer.data()
     blobs = {answer.hash(): answer.data() for _ in range(answer.u32())}
     replaced = {answer.hash(): answer.hash() for _ in range(answer.u32())}
-    opened = [(answer.hash(), answer.u64(), answer.u64()) for _ in range(answer.u32())]
+    intents = answer.list(intent_of)
     settled = [(answer.hash(), answer.u64(), answer.hash()) for _ in range(answer.u32())]
     abandoned, canceled, erased = (
         tuple([answer.hash() for _ in range(answer.u32())]) for _ in range(3)
@@ -185,13 +224,32 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
         frame=frame,
         blobs=blobs,
         replaced=replaced,
-        opened_intents=tuple(opened),
+        opened_intents=intents,
         settled=tuple(settled),
         abandoned=abandoned,
         canceled=canceled,
         erased=erased,
         submissions=tuple(submissions),
         snapshots=tuple(snapshots),
+    )
+
+
+def intent_of(answer: CoreAnswer) -> IntentBytes:
+    """Read an intent (``put_intent`` of ``reading.rs``)."""
+    return IntentBytes(
+        intent=answer.hash(),
+        cell=answer.cell_id(),
+        workflow_hash=answer.hash(),
+        seq=answer.u64(),
+        index=answer.u64(),
+        opened_ns=answer.u64(),
+        manifest=answer.hash(),
+        effect=answer.text(),
+        params=answer.slot(),
+        params_hash=answer.hash(),
+        key=answer.option(CoreAnswer.text_or_data),
+        idempotency_key=answer.text(),
+        issuer_ref=answer.option(CoreAnswer.text),
     )
 
 
@@ -229,3 +287,18 @@ class CoreAnswer:
 
     def text(self) -> str:
         return self.data().decode()
+
+    def text_or_data(self) -> str | bytes:
+        return self.data() if self.u32() else self.text()
+
+    def cell_id(self) -> CellId:
+        return self.text(), self.data()
+
+    def slot(self) -> Slot:
+        return Ref(self.hash(), self.u64()) if self.u32() else self.data()
+
+    def list(self, read: Callable[[CoreAnswer], T]) -> tuple[T, ...]:
+        return tuple([read(self) for _ in range(self.u32())])
+
+    def option(self, read: Callable[[CoreAnswer], T]) -> T | None:
+        return read(self) if self.u32() else None

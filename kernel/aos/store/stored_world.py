@@ -24,7 +24,7 @@ from aos.store.store import Store, first_kept
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
-    from aos.core.kernel_protocol import KernelProtocol
+    from aos.core.kernel_protocol import KernelProtocol, OpenKernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +75,22 @@ def open_stored(
     verify: Verify = is_signed,
     limits: Limits = LIMITS,
     keeps: bool = False,
+    opens: OpenKernel | None = None,
 ) -> KernelProtocol:
-    """Open a kernel with the world that a snapshot holds, or as it was before the genesis. The
-    arguments are those of ``open_kernel``.
+    """Open a kernel with the world that a snapshot holds, or as it was before the genesis.
+
+    ``opens`` opens it (default: ``open_kernel``); the other arguments are those of that function.
 
     Raises:
         Damage: As ``state_of`` or ``empty_state``.
     """
-    # A command that only reads has no kernel.
-    from aos.core.kernel import open_kernel  # noqa: PLC0415
+    if opens is None:
+        # A command that only reads has no kernel.
+        from aos.core.kernel import open_kernel  # noqa: PLC0415
 
+        opens = open_kernel
     record = None if row is None else _record_of(store, row)
-    kernel = open_kernel(
+    kernel = opens(
         world=_first_world(store) if row is None else None,
         read=read,
         snapshot=None if row is None else row.document,

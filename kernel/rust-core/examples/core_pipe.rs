@@ -85,6 +85,10 @@ impl Judge for Pipe {
         Ok(words(asked(1, &[document])?))
     }
 
+    fn recorded_problem(&self, document: &[u8]) -> Outcome<Option<String>> {
+        Ok(words(asked(3, &[document])?))
+    }
+
     fn patch_problem(&self, base: &[u8], patch: &[u8], next: &[u8]) -> Outcome<Option<String>> {
         Ok(words(asked(2, &[base, patch, next])?))
     }

@@ -175,16 +175,17 @@ fn put_blobs(out: &mut Vec<u8>, blobs: impl IntoIterator<Item = (Hash, Rc<[u8]>)
     });
 }
 
-/// The continuation of a decision (`u32`). DECIDED: the record's bytes as `data`, and its blobs. DUPLICATE:
-/// its record. REFUSED: rule, message, and the blockers: kind, workflow, key and detail. CALL: what
+/// The continuation of a decision (`u32`). DECIDED: the record's bytes as `data`,
+/// its blobs, and blobs to make durable before. DUPLICATE: its record. REFUSED: rule, message, and the blockers: kind, workflow, key and detail. CALL: what
 /// `put_call` writes, and blobs to make durable.
 pub(crate) fn put_decision(out: &mut Vec<u8>, decision: Decision, kernel: &Kernel) {
     match decision {
-        Decision::Decided => {
+        Decision::Decided { keep } => {
             let decided = kernel.decided().expect("a record was decided");
             put_u32(out, DECIDED);
             put_data(out, &to_bytes(&decided.record));
             put_blobs(out, decided.blobs.clone());
+            put_blobs(out, keep);
         }
         Decision::Duplicate { seq } => {
             put_u32(out, DUPLICATE);

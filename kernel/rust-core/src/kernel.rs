@@ -20,7 +20,7 @@ use crate::decide::settle::{admit_attempt, admit_receipt, admit_stream};
 use crate::decide::step::{finish, start, Run, Started};
 use crate::journal::frame::{Frame, Salt};
 use crate::journal::inputs::{Input, ManifestInput};
-use crate::journal::ports::{BlobReader, Call, Judge, Ran, Verify};
+use crate::journal::ports::{BlobReader, Blobs, Call, Judge, Ran, Verify};
 use crate::journal::record_codec::to_bytes;
 use crate::journal::records::{Record, Stamp};
 use crate::pending::{Pending, Sealed};
@@ -38,9 +38,12 @@ pub struct Ports {
     pub keeps: bool,
 }
 
-/// The continuation of a decision. A record that was decided waits for `enter`.
+/// The continuation of a decision.
 pub enum Decision {
-    Decided,
+    /// A record waits for `enter`. The host makes the blobs of `keep` durable before that.
+    Decided {
+        keep: Vec<(Hash, Rc<[u8]>)>,
+    },
     Duplicate {
         seq: u64,
     },
@@ -93,6 +96,16 @@ impl Kernel {
         self.pending.size
     }
 
+    /// A blob of the frame that is being filled.
+    pub fn pending_blob(&self, hash: &Hash) -> Option<Rc<[u8]>> {
+        self.pending.blob(hash)
+    }
+
+    /// The reader of pending and durable blobs.
+    pub fn reader(&self) -> &dyn Blobs {
+        &*self.read
+    }
+
     // Deciding
 
     /// Decide an input. Nothing changes, so the host may still refuse what these rules admit. Damage
@@ -139,12 +152,15 @@ impl Kernel {
                 Ok(Decision::Call { call, keep })
             }
             Ok(Applied::Runs(_)) => unreachable!("a migration that is over was concluded"),
-            Ok(Applied::Decided { mut decided, keep }) => {
-                // Nothing of a migration that is decided is kept apart: the record brings the rest.
-                for (hash, data) in keep {
-                    decided.blobs.add(hash, data);
+            Ok(Applied::Decided { mut decided, mut keep }) => {
+                if !self.ports.keeps {
+                    // The record brings them.
+                    for (hash, data) in keep.drain(..) {
+                        decided.blobs.add(hash, data);
+                    }
                 }
-                self.conclude(Ok(decided))
+                self.decided = Some(decided);
+                Ok(Decision::Decided { keep })
             }
             Err(stop) => self.conclude(Err(stop)),
         }
@@ -154,7 +170,7 @@ impl Kernel {
         match decided {
             Ok(decided) => {
                 self.decided = Some(decided);
-                Ok(Decision::Decided)
+                Ok(Decision::Decided { keep: Vec::new() })
             }
             Err(Stop::Duplicate { seq }) => Ok(Decision::Duplicate { seq }),
             Err(Stop::Refusal(refusal)) => Ok(Decision::Refusal(refusal)),
@@ -162,15 +178,15 @@ impl Kernel {
         }
     }
 
-    /// Decide the first receipt that the core owes, or else begin to run the ring's head. Damage if a
-    /// blob that the step needs is missing or altered.
-    pub fn next(&mut self) -> Outcome<Decision> {
+    /// Decide the first receipt that the core owes, or else, with `steps`, begin to run the ring's
+    /// head. Damage if a blob that the step needs is missing or altered.
+    pub fn next(&mut self, steps: bool) -> Outcome<Decision> {
         self.forget_decision();
         if !self.state.owed.is_empty() {
             let decided = decide_owed(&self.state, &*self.read)?;
             return self.conclude(Ok(decided));
         }
-        if self.state.ring.is_empty() {
+        if !steps || self.state.ring.is_empty() {
             return Ok(Decision::Idle);
         }
         match start(&self.state, &*self.read)? {

@@ -15,6 +15,7 @@ pub mod operations;
 pub mod pending;
 #[cfg(feature = "probe")]
 pub mod probes;
+mod reading;
 pub mod snapshot;
 pub mod state;
 #[cfg(feature = "probe")]

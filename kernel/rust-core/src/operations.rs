@@ -21,9 +21,10 @@ use crate::journal::record_codec::from_bytes;
 use crate::kernel::{Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
+use crate::reading::{self, put_intent};
 use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
-use crate::state::eras::trusting;
+use crate::state::eras::{judging, trusting, ManifestOf};
 use crate::state::state::State;
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::{Failure, Outcome};
@@ -52,9 +53,11 @@ pub struct Core {
 /// Bytes 0-15: the seed of maps. Then a bound of allocated bytes (`u64`), and ten limits (`u64`) in
 /// the order of `Limits`. Before any other operation.
 const INIT: u32 = 0;
-/// The hash of a world. Opens it before its first frame.
+/// The hash of a world, `manifests`, and whether the host makes blobs of a migration durable as they
+/// come (`u32`: 0 or 1). Opens it before its first frame. `manifests` (`u32`) is 0 in the journal of
+/// the own world, which has judged them, and 1 in another: the host is asked about each of them.
 const OPEN: u32 = 1;
-/// The hash of a snapshot's document. Opens its world at the end of its frame.
+/// The hash of a snapshot's document, then as `OPEN`. Opens its world at the end of its frame.
 const LOAD: u32 = 2;
 /// A frame as it is stored. Checks that it follows, and folds its records.
 const FOLD_FRAME: u32 = 3;
@@ -77,7 +80,8 @@ const MEMORY: u32 = 9;
 const KEEP: u32 = 10;
 /// A stamp and an input -> the continuation of its decision; see `deciding`. Nothing changes.
 const DECIDE: u32 = 11;
-/// -> the continuation of the next step's decision or receipt of the core. Nothing changes.
+/// Whether steps may run (`u32`: 0 or 1) -> the continuation of the next receipt of the core or else
+/// of the next step's decision. Nothing changes.
 const NEXT: u32 = 12;
 /// The result of the call that a decision needs -> the decision's continuation. Nothing changes.
 const RAN: u32 = 13;
@@ -137,24 +141,18 @@ impl Core {
                 };
             }
             OPEN => {
-                let state = State::empty(
-                    Tip::of(request.hash()),
-                    &self.host.blobs,
-                    Some(self.host.find.clone()),
-                    self.limits,
-                    trusting(),
-                );
-                self.open(state);
+                let tip = Tip::of(request.hash());
+                let manifest_of = self.manifest_of(&mut request);
+                let (blobs, find) = (&self.host.blobs, Some(self.host.find.clone()));
+                let state = State::empty(tip, blobs, find, self.limits, manifest_of);
+                self.open(state, request.u32() == 1);
             }
             LOAD => {
-                let state = load(
-                    &request.hash(),
-                    &self.host.blobs,
-                    Some(self.host.find.clone()),
-                    self.limits,
-                    trusting(),
-                )?;
-                self.open(state);
+                let document = request.hash();
+                let manifest_of = self.manifest_of(&mut request);
+                let (blobs, find) = (&self.host.blobs, Some(self.host.find.clone()));
+                let state = load(&document, blobs, find, self.limits, manifest_of)?;
+                self.open(state, request.u32() == 1);
             }
             FOLD_FRAME => {
                 let data = request.rest();
@@ -217,8 +215,9 @@ impl Core {
                 deciding::put_decision(out, decision, kernel);
             }
             NEXT => {
+                let steps = request.u32() == 1;
                 let kernel = self.kernel();
-                let decision = kernel.next()?;
+                let decision = kernel.next(steps)?;
                 deciding::put_decision(out, decision, kernel);
             }
             RAN => {
@@ -228,18 +227,25 @@ impl Core {
                 deciding::put_decision(out, decision, kernel);
             }
             ENTER => self.kernel().enter()?,
-            _ => panic!("operation {operation} is unknown"),
+            _ => {
+                let is_known = reading::answer(operation, &mut request, self.kernel(), out)?;
+                assert!(is_known, "operation {operation} is unknown");
+            }
         }
         Ok(())
     }
 
-    fn open(&mut self, state: State) {
+    fn manifest_of(&self, request: &mut Request) -> ManifestOf {
+        match request.u32() {
+            0 => trusting(),
+            _ => judging(self.host.judge.clone()),
+        }
+    }
+
+    fn open(&mut self, state: State, keeps: bool) {
         self.taken = None;
-        let ports = Ports {
-            verify: self.host.verify.clone(),
-            judge: self.host.judge.clone(),
-            keeps: false,
-        };
+        let ports =
+            Ports { verify: self.host.verify.clone(), judge: self.host.judge.clone(), keeps };
         self.kernel = Some(Kernel::new(state, self.host.blobs.clone(), ports));
     }
 
@@ -261,11 +267,7 @@ fn put_sealed(out: &mut Vec<u8>, sealed: &Sealed) {
         out.extend_from_slice(new);
         out.extend_from_slice(old);
     });
-    put_list(out, &rows.opened_intents, |out, opened| {
-        out.extend_from_slice(&opened.intent);
-        put_u64(out, opened.seq);
-        put_u64(out, opened.index);
-    });
+    put_list(out, &rows.opened_intents, |out, intent| put_intent(out, intent));
     put_list(out, &rows.settled, |out, settled| {
         out.extend_from_slice(&settled.intent);
         put_u64(out, settled.seq);

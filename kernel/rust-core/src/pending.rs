@@ -103,6 +103,11 @@ impl Pending {
         Rc::new(Layered { pending: self.blobs.clone(), host })
     }
 
+    /// A blob that is stored with this frame.
+    pub fn blob(&self, hash: &Hash) -> Option<Rc<[u8]>> {
+        self.blobs.borrow().get(hash).cloned()
+    }
+
     /// Store blobs with this frame. A value that was erased in it before stays, then.
     pub fn keep(&mut self, blobs: impl IntoIterator<Item = (Hash, Rc<[u8]>)>) {
         let mut kept = self.blobs.borrow_mut();

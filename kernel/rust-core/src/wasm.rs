@@ -140,6 +140,8 @@ const VERIFY: u32 = 0;
 const DOCUMENT: u32 = 1;
 /// Document, patch, document: as `DOCUMENT`, of the patch between the two.
 const PATCH: u32 = 2;
+/// As `DOCUMENT`, of a document that a journal has, which may be forged.
+const RECORDED: u32 = 3;
 
 /// Ask a question about a list of `data`.
 fn ask(question: u32, parts: &[&[u8]]) -> Outcome<bool> {
@@ -170,6 +172,10 @@ impl Verify for Imports {
 impl Judge for Imports {
     fn problem(&self, document: &[u8]) -> Outcome<Option<String>> {
         problem(DOCUMENT, &[document])
+    }
+
+    fn recorded_problem(&self, document: &[u8]) -> Outcome<Option<String>> {
+        problem(RECORDED, &[document])
     }
 
     fn patch_problem(&self, base: &[u8], patch: &[u8], next: &[u8]) -> Outcome<Option<String>> {

@@ -48,7 +48,7 @@ from aos.core.journal.records import (
 )
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import open_kernel
-from aos.core.kernel_protocol import KernelProtocol, Request, decided
+from aos.core.kernel_protocol import KernelProtocol, OpenKernel, Request, decided
 from aos.core.snapshot.take import Put
 from aos.errors import Damage, Erased, Unavailable
 from aos.manifest.judging import judge
@@ -84,6 +84,7 @@ def replay(
     erased_since: Iterable[Control] = (),
     snapshots: Mapping[int, Hash] | None = None,
     start: OpensKernel | None = None,
+    opens: OpenKernel = open_kernel,
 ) -> ReplayReport:
     """Execute a whole journal again, or the part after a snapshot, and compare everything.
 
@@ -96,7 +97,7 @@ def replay(
         on_progress: Called after each frame with the sequence reached.
         snapshots: The snapshots that the journal's own records name (``recorded_snapshots``).
             Replay takes them again and compares. None: it takes none.
-        start: Opens the kernel with which the replay begins. None: at the genesis.
+        start: Opens the kernel with which the replay begins. None: at the genesis, with ``opens``.
         erased_since: Commands after the end of the journal that erased values. Such a value may be
             missing.
 
@@ -106,7 +107,7 @@ def replay(
         Unavailable: This machine lacks something that a step needs.
     """
     began = time.perf_counter()
-    run = _ReplayRun(read, runner, wasmtime, snapshots)
+    run = _ReplayRun(read, runner, wasmtime, snapshots, opens)
     if start is not None:
         run.go_on_from(start)
     for frame in frames:
@@ -165,8 +166,10 @@ class _ReplayRun:
         runner: Runner,
         wasmtime: str | None,
         snapshots: Mapping[int, Hash] | None,
+        opens: OpenKernel,
     ) -> None:
         self.recorded: Record
+        self._opens = opens
         self._roots = Roots(read, snapshots or {})
         self._erasures = Erasures(read)
         self._read = self._erasures.read
@@ -327,7 +330,7 @@ class _ReplayRun:
         if not is_signed(message, recorded.signature, recorded.world_key):
             self._diverge(difference("signature", "signed", "not the world key's signature"))
         world = world_id(recorded.nonce, recorded.world_key)
-        self._kernel = open_kernel(
+        self._kernel = self._opens(
             world=world, read=self._layered, verify=self._verify, manifest_of=judge
         )
         self._copy(recorded)

@@ -14,6 +14,7 @@ from aos.core.journal.frame import Head
 from aos.core.journal.records import Control
 from aos.errors import BadUsage, Damage
 from aos.prove.replay.replay import replay
+from aos.prove.replay.replay_core import ReplayCore
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.verify.checkpoints import CheckpointCheck, checking
 from aos.prove.verify.findings import FindingKind, VerifyReport
@@ -37,12 +38,14 @@ def replay_store(
     *,
     target: str | None = None,
     start: SnapshotRow | None = None,
+    core: ReplayCore = ReplayCore.PYTHON,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """Replay everything up to the head. Other processes may append to the journal meanwhile.
 
     Args:
         start: The snapshot to start from; None: the genesis.
+        core: The kernel that decides again.
         target: None for machine code, or ``aos.sandbox.config.PULLEY``.
         on_progress: Called on another thread after each frame with the sequence reached. An
             exception that it raises ends the replay, which raises the same exception.
@@ -66,7 +69,10 @@ def replay_store(
                 head=head,
                 wasmtime=WASMTIME,
                 snapshots=dict(recorded_snapshots(store.frames(first, head.seq))),
-                start=None if start is None else partial(open_stored, store, start),
+                start=None
+                if start is None
+                else partial(open_stored, store, start, opens=core.opens),
+                opens=core.opens,
                 on_progress=on_progress,
             )
         finally:
@@ -174,12 +180,14 @@ def replay_bundle(
     bundle: Bundle,
     *,
     target: str | None = None,
+    core: ReplayCore = ReplayCore.PYTHON,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ReplayReport:
     """Replay a bundle in the real sandbox, after checking that the whole file is unaltered.
 
     Args:
         target: None for machine code, or ``aos.sandbox.config.PULLEY``.
+        core: The kernel that decides again.
         on_progress: Called on another thread after each frame with (sequence reached, last one). An
             exception that it raises ends the replay, which raises the same exception.
 
@@ -203,7 +211,8 @@ def replay_bundle(
                 bundle.blob,
                 sandbox,
                 head=head,
-                start=None if begins is None else begins.open,
+                start=None if begins is None else partial(begins.open, opens=core.opens),
+                opens=core.opens,
                 wasmtime=WASMTIME,
                 on_progress=tell,
                 erased_since=_erased_after(bundle, head.seq + 1),

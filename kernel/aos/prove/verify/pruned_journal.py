@@ -18,7 +18,7 @@ from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis, Principal
 from aos.core.kernel import open_kernel
-from aos.core.kernel_protocol import KernelProtocol
+from aos.core.kernel_protocol import KernelProtocol, OpenKernel
 from aos.core.snapshot.load import load
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage
@@ -56,9 +56,11 @@ class Beginning:
         self._check(state.tip, state.world_key, state.operators)
         return state
 
-    def open(self, *, read: BlobReader, verify: Verify) -> KernelProtocol:
+    def open(
+        self, *, read: BlobReader, verify: Verify, opens: OpenKernel = open_kernel
+    ) -> KernelProtocol:
         """Open a kernel with the world of the snapshot. Raises as ``state``."""
-        kernel = open_kernel(snapshot=self.document, read=read, verify=verify, manifest_of=judge)
+        kernel = opens(snapshot=self.document, read=read, verify=verify, manifest_of=judge)
         world = kernel.figures()
         self._check(kernel.tip, world.world_key, world.operators)
         return kernel

@@ -20,7 +20,7 @@ use crate::manifest::builtins::is_kernel_effect;
 use crate::snapshot::load::has_part;
 use crate::state::cell::{Cell, Content, Mail, OpenIntent};
 use crate::state::continuation::effect_error;
-use crate::state::proposals::use_of;
+use crate::state::proposals::add_uses_of;
 use crate::state::state::State;
 use crate::state::version::{is_pinned, workflow_of};
 use crate::values::digests::{hash_text, Hash};
@@ -404,19 +404,36 @@ fn use_in_world(state: &State, value: &Hash, read: &BlobReader) -> Outcome<Optio
             return Ok(Some("a part of the newest snapshot".to_string()));
         }
     }
-    use_in_state(state, value, &**read)
+    Ok(uses_in_state(state, value, &**read, 1)?.pop())
 }
 
-/// The first part of the current state that needs a value. Damage if the manifest of an open proposal
-/// cannot be read.
-pub fn use_in_state(state: &State, value: &Hash, blobs: &dyn Blobs) -> Outcome<Option<String>> {
+/// The parts of the current state that need a value: all, or the first `most`, which are looked for
+/// no further. Damage if the manifest of an open proposal cannot be read.
+pub fn uses_in_state(
+    state: &State,
+    value: &Hash,
+    blobs: &dyn Blobs,
+    most: usize,
+) -> Outcome<Vec<String>> {
+    let mut uses = Vec::new();
     for proposal in state.proposals.open.values() {
-        let used = use_of(proposal, value, blobs)?;
-        if used.is_some() {
-            return Ok(used);
+        add_uses_of(proposal, value, blobs, most, &mut uses)?;
+        if uses.len() >= most {
+            return Ok(uses);
         }
     }
-    // The first in order, because the order of cells depends on the layers of memory.
+    // Sorted, because the order of cells depends on the layers of memory.
+    for part in [uses_in_cells, uses_in_mail, uses_in_work] {
+        uses.extend(part(state, value)?);
+        if uses.len() >= most {
+            uses.truncate(most);
+            return Ok(uses);
+        }
+    }
+    Ok(uses)
+}
+
+fn uses_in_cells(state: &State, value: &Hash) -> Outcome<Vec<String>> {
     let mut uses = BTreeSet::new();
     for cell in state.cells.naming(*value) {
         let cell = cell?;
@@ -425,27 +442,32 @@ pub fn use_in_state(state: &State, value: &Hash, blobs: &dyn Blobs) -> Outcome<O
         let part = if is_state { "state" } else { "keys" };
         uses.insert(format!("the {part} of a cell of {}", cell.id.workflow));
     }
-    if uses.is_empty() {
-        for cell in state.cells.active.values() {
-            let cell = &*cell.borrow();
-            for mail in &cell.mailbox {
-                if is_read_by(state, cell, mail, value)? {
-                    uses.insert(format!("mail of a cell of {}", cell.id.workflow));
-                }
+    Ok(uses.into_iter().collect())
+}
+
+fn uses_in_mail(state: &State, value: &Hash) -> Outcome<Vec<String>> {
+    let mut uses = BTreeSet::new();
+    for cell in state.cells.active.values() {
+        let cell = &*cell.borrow();
+        for mail in &cell.mailbox {
+            if is_read_by(state, cell, mail, value)? {
+                uses.insert(format!("mail of a cell of {}", cell.id.workflow));
             }
         }
     }
-    let first = uses.pop_first();
-    if first.is_some() {
-        return Ok(first);
-    }
-    let payloads = state.owed.iter().filter_map(|owed| owed.settlement.as_ref());
-    if payloads.into_iter().any(|settlement| is_at(&settlement.payload, value)) {
-        return Ok(Some("the payload of a receipt that the core is about to make".to_string()));
-    }
-    let mut intents = state.intents.values().chain(state.abandoned.values());
-    let intent = intents.find(|intent| is_at(&intent.params, value));
-    Ok(intent.map(|intent| format!("the params of an intent of {}", intent.cell.workflow)))
+    Ok(uses.into_iter().collect())
+}
+
+fn uses_in_work(state: &State, value: &Hash) -> Outcome<Vec<String>> {
+    let settlements = state.owed.iter().filter_map(|owed| owed.settlement.as_ref());
+    let payloads = settlements
+        .filter(|settlement| is_at(&settlement.payload, value))
+        .map(|_| "the payload of a receipt that the core is about to make".to_string());
+    let intents = state.intents.values().chain(state.abandoned.values());
+    let params = intents
+        .filter(|intent| is_at(&intent.params, value))
+        .map(|intent| format!("the params of an intent of {}", intent.cell.workflow));
+    Ok(payloads.chain(params).collect())
 }
 
 /// Whether delivering the mail reads the value.

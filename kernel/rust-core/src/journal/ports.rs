@@ -36,6 +36,9 @@ pub trait Judge {
     /// a manifest.
     fn problem(&self, document: &[u8]) -> Outcome<Option<String>>;
 
+    /// The problem of a document that the journal of another world has; None if it is a manifest.
+    fn recorded_problem(&self, document: &[u8]) -> Outcome<Option<String>>;
+
     /// The problem of a patch that must lead from one document to another; None if it does.
     fn patch_problem(&self, base: &[u8], patch: &[u8], next: &[u8]) -> Outcome<Option<String>>;
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::collections::OrderedMap;
-use crate::journal::ports::BlobReader;
+use crate::journal::ports::{BlobReader, Judge};
 use crate::manifest::effective::{Effective, Upgrade};
 use crate::values::digests::Hash;
 use crate::values::errors::{Failure, Outcome};
@@ -25,6 +25,14 @@ pub type ManifestOf = Rc<dyn Fn(&[u8]) -> Outcome<Rc<Effective>>>;
 /// The reader of documents that were judged before.
 pub fn trusting() -> ManifestOf {
     Rc::new(Effective::from_document)
+}
+
+/// The reader of documents that may be forged: `judge` says what is wrong with one.
+pub fn judging(judge: Rc<dyn Judge>) -> ManifestOf {
+    Rc::new(move |document| match judge.recorded_problem(document)? {
+        Some(problem) => Err(Failure::Damage(problem)),
+        None => Effective::from_document(document),
+    })
 }
 
 /// A manifest, the record that put it in force, and the workflows whose instances took it at their

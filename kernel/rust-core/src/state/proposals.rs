@@ -74,28 +74,40 @@ impl Proposal {
     }
 }
 
-/// Whether an open proposal needs a blob, and what for: its manifest with all modules, its patch and
-/// its reports (RT-10, K-104). The first use counts. Damage if the manifest cannot be read. Python:
-/// `proposal_blobs`.
-pub fn use_of(proposal: &Proposal, blob: &Hash, blobs: &dyn Blobs) -> Outcome<Option<String>> {
+/// Add what an open proposal needs a blob for: as its manifest or a module of that, as its patch or
+/// as a report (RT-10, K-104). Nothing more is looked for when there are `most` uses. Damage if the
+/// manifest cannot be read. Python: `proposal_blobs`.
+pub fn add_uses_of(
+    proposal: &Proposal,
+    blob: &Hash,
+    blobs: &dyn Blobs,
+    most: usize,
+    uses: &mut Vec<String>,
+) -> Outcome<()> {
     let seq = proposal.seq;
-    if proposal.document.hash == *blob {
-        return Ok(Some(format!("the manifest of proposal {seq}")));
+    let named = [
+        (proposal.document.hash == *blob, "the manifest"),
+        (proposal.patch.hash == *blob, "the patch"),
+        (proposal.reports.contains_key(blob), "a shadow report"),
+    ];
+    for (_, part) in named.into_iter().filter(|(is_it, _)| *is_it) {
+        if uses.len() < most {
+            uses.push(format!("{part} of proposal {seq}"));
+        }
     }
-    if proposal.patch.hash == *blob {
-        return Ok(Some(format!("the patch of proposal {seq}")));
-    }
-    if proposal.reports.contains_key(blob) {
-        return Ok(Some(format!("a shadow report of proposal {seq}")));
+    if uses.len() >= most {
+        return Ok(());
     }
     let document = match blobs.read(&proposal.document.hash) {
         // The proposal was open in an earlier snapshot and is closed now.
-        Err(Failure::Erased) => return Ok(None),
+        Err(Failure::Erased) => return Ok(()),
         document => document?,
     };
     let effective = Effective::from_document(&document)?;
-    let names_it = effective.modules.values().any(|module| module.hash == *blob);
-    Ok(names_it.then(|| format!("a module of proposal {seq}")))
+    let modules = effective.modules.values().filter(|module| module.hash == *blob);
+    let room = most - uses.len();
+    uses.extend(modules.take(room).map(|_| format!("a module of proposal {seq}")));
+    Ok(())
 }
 
 /// All proposals of a world. `count` is how many there ever were, `open` and `closed` are by the

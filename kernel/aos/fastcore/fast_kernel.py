@@ -1,0 +1,455 @@
+"""The second kernel: a core in Rust behind ``KernelProtocol`` (spec/core.md, CR-15 to CR-19).
+
+    kernel = open_fast_kernel(world=world, read=store.blob)
+
+It answers as ``aos.core.kernel.Kernel``, to the byte. State is in the core alone: this object keeps
+the last decision, and copies of what the core answered after the last record. It belongs to the
+thread that opens it, which has a big stack and is not the main thread (``buffer``, rule 2).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from aos.core.decide.admit import TIME_MAX
+from aos.core.decide.answers import Answer, Decided, Decision, admission
+from aos.core.journal.frame import Frame, Tip, read_frame
+from aos.core.journal.identity import ENTROPY_BYTES
+from aos.core.journal.inputs import Input, SnapshotInput
+from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
+from aos.core.journal.record_codec import from_bytes, to_bytes
+from aos.core.journal.records import CellId, Faulted, Record, Stamp
+from aos.core.journal.signing import is_signed
+from aos.core.kernel_protocol import KernelFigures, KernelProtocol, Request, RingHead
+from aos.core.limits import LIMITS, Limits
+from aos.core.pending import Sealed, Settled, Submitted
+from aos.core.state.cell import OpenIntent
+from aos.core.state.cells import RESTING_MAX
+from aos.core.state.eras import KEPT_MAX, ManifestOf
+from aos.core.state.intent_progress import IntentProgress
+from aos.core.state.state import Mark
+from aos.core.state.submissions import Find
+from aos.fastcore.buffer import CoreDefect, shipped_code
+from aos.fastcore.core_answers import (
+    CellCopy,
+    CoreStatus,
+    cell_of,
+    figures_of,
+    progress_of,
+    ring_head_of,
+    status_of,
+    tip_of,
+)
+from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.fold_core import CoreAnswer, CoreOperation, IntentBytes, SealedBytes
+from aos.manifest.effective import Effective, Workflow
+from aos.values.digests import Hash
+
+T = TypeVar("T")
+
+PAGE: Final = 256
+"""How many cells or intents the core returns at a time."""
+
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+
+
+def open_fast_kernel(
+    *,
+    world: Hash | None = None,
+    snapshot: Hash | None = None,
+    read: BlobReader,
+    find: Find | None = None,
+    verify: Verify = is_signed,
+    limits: Limits = LIMITS,
+    manifest_of: ManifestOf = Effective.from_document,
+    keeps: bool = False,
+) -> KernelProtocol:
+    """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments.
+
+    Raises:
+        Damage: The snapshot cannot be read, or the core in this installation was altered.
+    """
+    manifests = CoreManifests(read, manifest_of)
+    core = DecideCore(
+        shipped_code(),
+        read=read,
+        find=find or _find_none,
+        ask=reference_answers(verify, manifests.keep),
+        limits=limits,
+    )
+    judges = manifest_of is not Effective.from_document
+    if snapshot is None:
+        assert world is not None
+        core.open(world, judges=judges, keeps=keeps)
+    else:
+        core.load(snapshot, judges=judges, keeps=keeps)
+    return FastKernel(core, read=read, manifests=manifests)
+
+
+def _find_none(_: str) -> None:
+    return None
+
+
+class CoreManifests:
+    """The manifests of a core's world, the last ones decoded."""
+
+    def __init__(self, read: BlobReader, manifest_of: ManifestOf) -> None:
+        self._read = read
+        self._manifest_of = manifest_of
+        self._decoded: OrderedDict[Hash, Effective] = OrderedDict()
+
+    def keep(self, document: bytes) -> Effective:
+        """Decode a document, and keep it for ``get``."""
+        effective = self._manifest_of(document)
+        self._decoded[effective.hash] = effective
+        while len(self._decoded) > KEPT_MAX:
+            self._decoded.popitem(last=False)
+        return effective
+
+    def get(self, hash: Hash, pending_blob: bytes | None) -> Effective:
+        """Return a manifest, whose document may be pending. Raises Damage."""
+        effective = self._decoded.get(hash)
+        if effective is not None:
+            return effective
+        return self.keep(self._read(hash) if pending_blob is None else pending_blob)
+
+
+class CorePins:
+    """The pinned blobs of a core. Any thread may ask whether one is among them."""
+
+    def __init__(self) -> None:
+        self.hashes: frozenset[Hash] = frozenset()
+
+    def __contains__(self, hash: object) -> bool:
+        return hash in self.hashes
+
+
+class FastKernel(KernelProtocol):
+    """One world in a core; see ``KernelProtocol`` for the methods, ``open_fast_kernel`` for the
+    arguments.
+
+    A trap of the core is a ``CoreDefect``, which names the operation and the next record. Nothing
+    that was acknowledged is lost, and another kernel continues from the journal.
+    """
+
+    def __init__(self, core: DecideCore, *, read: BlobReader, manifests: CoreManifests) -> None:
+        self._core = core
+        self._host_read = read
+        self._manifests = manifests
+        self._status: CoreStatus | None = None
+        """The core's answer since the last record; the same for ``_tip``."""
+        self._tip: Tip | None = None
+        self._decided: Decided | None = None
+        """The last decision, which the core enters without getting its bytes again."""
+        self._is_asking = False
+        """Whether a decision waits for ``ran``."""
+        self._after_keep: Call | Decided | None = None
+        """The continuation of a decision that waits for ``kept``."""
+        self._spills = False
+        self._resting_max = RESTING_MAX
+        self._base = 0
+        self._pins = CorePins()
+        self._look_at_pins()
+
+    def _do(self, function: Callable[[], T]) -> T:
+        """Call the core. A defect of it names the record that was to come."""
+        try:
+            return function()
+        except CoreDefect as defect:
+            seq = "?" if self._status is None else f"{self._status.next_seq:,}"
+            raise CoreDefect(f"{defect} (before record {seq})") from defect
+
+    def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
+        return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
+
+    def _change(self, function: Callable[[], T]) -> T:
+        """Call the core with something that changes its world."""
+        self._decided = self._after_keep = None
+        self._is_asking = False
+        try:
+            return self._do(function)
+        finally:
+            self._status = self._tip = None
+
+    # The world after the last record
+
+    @property
+    def _now(self) -> CoreStatus:
+        if self._status is None:
+            self._status = status_of(self._ask(CoreOperation.STATUS))
+        return self._status
+
+    @property
+    def tip(self) -> Tip:
+        if self._tip is None:
+            self._tip = tip_of(self._ask(CoreOperation.TIP))
+        return self._tip
+
+    @property
+    def next_seq(self) -> int:
+        return self._now.next_seq
+
+    @property
+    def manifest(self) -> Effective | None:
+        eras = self._now.eras
+        return self._manifest(eras[-1][1]) if eras else None
+
+    def figures(self) -> KernelFigures:
+        now = self._now
+        return figures_of(
+            self._ask(CoreOperation.FIGURES),
+            manifest=self.manifest,
+            manifest_seq=now.manifest_seq,
+            ready_cells=now.ready_cells,
+        )
+
+    def manifests(self) -> Sequence[Effective]:
+        return [self._manifest(manifest) for _, manifest in self._now.eras]
+
+    def _manifest(self, hash: Hash) -> Effective:
+        return self._manifests.get(hash, self._pending_blob(hash))
+
+    # Inputs
+
+    def admit(self, input: Input, stamp: Stamp) -> Answer:
+        decision = self.decide(input, stamp)
+        if isinstance(decision, Decided):
+            self.enter(decision)
+            return admission(decision.record)
+        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
+        return decision
+
+    def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
+        """Decide as the protocol says.
+
+        Raises:
+            ValueError: A field is none that a record can hold: a number below 0 or of more than 64
+                bits, a hash of another length, text that is not Unicode. Nothing has changed.
+        """
+        assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
+        assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+        decision = self._continued(lambda: self._core.decide(input, stamp))
+        assert decision is not None, "an input is decided"
+        return decision
+
+    # Steps, and receipts that the core owes
+
+    def has_work(self, *, steps: bool = True) -> bool:
+        now = self._now
+        return bool(now.owed) or (steps and bool(now.ready_cells))
+
+    @property
+    def ready_cells(self) -> int:
+        return self._now.ready_cells
+
+    def ring_head(self) -> RingHead | None:
+        return self._ask(CoreOperation.RING_HEAD).option(ring_head_of)
+
+    def next(self, *, steps: bool = True) -> Call | Decided | None:
+        decision = self._continued(lambda: self._core.next(steps=steps))
+        assert decision is None or isinstance(decision, Call | Decided)
+        return decision
+
+    def ran(self, ran: Ran) -> Request | Decision:
+        assert self._is_asking, "no decision waits for an answer"
+        decision = self._continued(lambda: self._core.ran(ran))
+        assert decision is not None, "a call is followed by something"
+        if isinstance(decision, Decided) and isinstance(decision.record, Faulted):
+            decision = Decided(
+                record=decision.record, blobs=decision.blobs, engine_text=ran.engine_text
+            )
+            self._decided = decision
+        return decision
+
+    def kept(self) -> Request | Decision:
+        following, self._after_keep = self._after_keep, None
+        assert following is not None, "no decision waits for an answer"
+        return self._waiting_for(following)
+
+    def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
+        """Forget the decision before, and begin or continue one."""
+        self._decided = self._after_keep = None
+        self._is_asking = False
+        answer = self._do(function)
+        if not isinstance(answer, RecordDecided | CallDue):
+            return answer
+        following: Call | Decided
+        if isinstance(answer, CallDue):
+            following = answer.call
+        else:
+            following = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
+        if answer.keep:
+            self._after_keep = following
+            return Keep(answer.keep)
+        return self._waiting_for(following)
+
+    def _waiting_for(self, following: Call | Decided) -> Call | Decided:
+        """Wait for the end of a call, or for a record to be entered."""
+        self._is_asking = isinstance(following, Call)
+        self._decided = following if isinstance(following, Decided) else None
+        return following
+
+    # Records and frames
+
+    def enter(self, decided: Decided) -> None:
+        if decided is self._decided:
+            self._change(self._core.enter)
+        else:
+            self.append(decided.record, decided.blobs)
+
+    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+        data = to_bytes(record)
+        self._change(lambda: self._core.append(data, list(blobs.values())))
+
+    def follow(self, frame: Frame) -> None:
+        assert not self.pending_records, "a frame is being filled"
+        self._change(lambda: self._core.fold_frame(frame.to_bytes()))
+
+    @property
+    def pending_records(self) -> int:
+        return self._now.pending_records
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._now.pending_bytes
+
+    def seal(self, salt: bytes) -> Sealed | None:
+        if not self.pending_records:
+            return None
+        sealed = self._change(lambda: self._core.seal(salt))
+        assert sealed is not None, "records are pending"
+        if self._spills and sealed.blobs:
+            self._look_at_pins()
+        return self._sealed(sealed)
+
+    def _sealed(self, sealed: SealedBytes) -> Sealed:
+        return Sealed(
+            frame=read_frame(sealed.frame),
+            tip=self.tip,
+            blobs=sealed.blobs,
+            opened_intents=tuple(map(self._intent, sealed.opened_intents)),
+            settled=tuple([Settled(*row) for row in sealed.settled]),
+            abandoned=sealed.abandoned,
+            submissions=tuple([Submitted(*row) for row in sealed.submissions]),
+            canceled=sealed.canceled,
+            erased=sealed.erased,
+            snapshots=tuple([Mark(*row) for row in sealed.snapshots]),
+            replaced=sealed.replaced,
+        )
+
+    # Reading
+
+    def read(self, hash: Hash, /) -> bytes:
+        pending_blob = self._pending_blob(hash)
+        return self._host_read(hash) if pending_blob is None else pending_blob
+
+    def _pending_blob(self, hash: Hash) -> bytes | None:
+        if not self.pending_records:
+            return None
+        return self._ask(CoreOperation.PENDING_BLOB, hash).option(CoreAnswer.data)
+
+    def cell(self, id: CellId) -> CellCopy | None:
+        return self._ask(CoreOperation.CELL, _cell_id(id)).option(cell_of)
+
+    def cells_of(self, workflow: str) -> Iterator[CellCopy]:
+        head, tail = _data(workflow.encode()), _U64.pack(PAGE)
+        after = _U32.pack(0)
+        while True:
+            cells = self._ask(CoreOperation.CELLS_OF, head + after + tail).list(cell_of)
+            yield from cells
+            if len(cells) < PAGE:
+                return
+            after = _U32.pack(1) + cells[-1].key_hash
+
+    def writer_of(self, id: CellId) -> Workflow | None:
+        manifest = self._ask(CoreOperation.WRITER_OF, _cell_id(id)).option(CoreAnswer.hash)
+        return None if manifest is None else self._manifest(manifest).workflows.get(id[0])
+
+    def takes_receipt(self, intent: Hash) -> bool:
+        return self._ask(CoreOperation.PROGRESS_OF, intent).u32() == 1
+
+    def progress_of(self, intent: Hash) -> IntentProgress | None:
+        return self._ask(CoreOperation.PROGRESS_OF, intent).option(self._progress)
+
+    def open_intents(self) -> Iterator[IntentProgress]:
+        skipped = 0
+        while True:
+            request = _U64.pack(skipped) + _U64.pack(PAGE)
+            page = self._ask(CoreOperation.OPEN_INTENTS, request).list(self._progress)
+            yield from page
+            if len(page) < PAGE:
+                return
+            skipped += PAGE
+
+    def _progress(self, answer: CoreAnswer) -> IntentProgress:
+        return progress_of(answer, self._intent)
+
+    def _intent(self, intent: IntentBytes) -> OpenIntent:
+        effective = self._manifest(intent.manifest)
+        return OpenIntent(
+            intent=intent.intent,
+            cell=intent.cell,
+            workflow_hash=intent.workflow_hash,
+            seq=intent.seq,
+            index=intent.index,
+            opened_ns=intent.opened_ns,
+            manifest=intent.manifest,
+            effect=effective.effects[intent.effect],
+            executors=effective.executors,
+            params=intent.params,
+            params_hash=intent.params_hash,
+            key=intent.key,
+            idempotency_key=intent.idempotency_key,
+            issuer_ref=intent.issuer_ref,
+        )
+
+    def uses(self, value: Hash) -> Iterator[str]:
+        yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
+
+    # Memory and snapshots
+
+    @property
+    def base(self) -> int:
+        return self._base
+
+    @property
+    def pins(self) -> Container[Hash]:
+        return self._pins
+
+    def _look_at_pins(self) -> None:
+        answer = self._ask(CoreOperation.PINS)
+        self._base = answer.u64()
+        self._pins.hashes = frozenset(answer.list(CoreAnswer.hash))
+
+    def spill(self, *, resting_max: int | None = None) -> None:
+        self._spills = True
+        if resting_max is not None:
+            self._resting_max = max(resting_max, 1)
+        self._do(lambda: self._core.keep(self._resting_max, spills=True))
+
+    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
+        taken = self._do(self._core.take)
+        for data in taken.blobs.values():
+            put(data)
+        return SnapshotInput(
+            at=taken.at,
+            frame=taken.frame,
+            document=taken.document,
+            size=len(taken.blobs[taken.document]),
+        )
+
+    def rebase(self, document: Hash) -> None:
+        self._do(lambda: self._core.rebase(document))
+        self._look_at_pins()
+
+
+def _data(data: bytes) -> bytes:
+    return _U32.pack(len(data)) + data
+
+
+def _cell_id(id: CellId) -> bytes:
+    return _data(id[0].encode()) + _data(id[1])

@@ -1,0 +1,292 @@
+//! The parts of a world that a host reads, as bytes; `operations` defines `data` and `list`. An
+//! option is a list of one item or none.
+
+use std::rc::Rc;
+
+use crate::decide::control::uses_in_state;
+use crate::journal::records::{CellId, RequestKey, Slot};
+use crate::journal::vocabulary::{Vote, Word};
+use crate::kernel::Kernel;
+use crate::operations::{put_data, put_list, put_u32, put_u64, Request};
+use crate::state::cell::{Cell, OpenIntent};
+use crate::state::state::State;
+use crate::state::version::{home, manifest_under};
+use crate::values::digests::{content_hash, Hash};
+use crate::values::errors::Outcome;
+
+/// -> the end of the chain: world, `seq` (`u64`), frame, size of the log (`u64`), `list` of peaks.
+const TIP: u32 = 15;
+/// -> next record, cells in the ring, receipts that are owed, the manifest's record, records and
+/// bytes that are pending (`u64` each); `list` of eras: the record (`u64`) and the manifest's hash.
+const STATUS: u32 = 16;
+/// -> `put_figures`.
+const FIGURES: u32 = 17;
+/// -> option of the head of the ring: its cell, entry, root and depth (`u64` each).
+const RING_HEAD: u32 = 18;
+/// A cell's workflow and key (`data`) -> option of `put_cell`.
+const CELL: u32 = 19;
+/// A workflow (`data`), option of a key's hash, a count (`u64`) -> `list` of as many cells
+/// (`put_cell`) whose keys have a greater hash, by that hash.
+const CELLS_OF: u32 = 20;
+/// A cell's workflow and key (`data`) -> option of the hash of the manifest under which it came in
+/// flight.
+const WRITER_OF: u32 = 21;
+/// An intent -> option of `put_progress`.
+const PROGRESS_OF: u32 = 22;
+/// How many to leave out, and a count (`u64` each) -> `list` of as many open intents
+/// (`put_progress`) in the order of opening.
+const OPEN_INTENTS: u32 = 23;
+/// A value's hash -> `list` of the parts that need it (`data`).
+const USES: u32 = 24;
+/// A hash -> option of a blob (`data`) of the frame that is being filled.
+const PENDING_BLOB: u32 = 25;
+/// -> the record of the snapshot that idle cells are read from (`u64`), `list` of pinned hashes.
+const PINS: u32 = 26;
+
+/// Answer an operation that reads; false if it is none.
+pub(crate) fn answer(
+    operation: u32,
+    request: &mut Request,
+    kernel: &mut Kernel,
+    out: &mut Vec<u8>,
+) -> Outcome<bool> {
+    let state = &kernel.state;
+    match operation {
+        TIP => put_tip(out, state),
+        STATUS => put_status(out, kernel),
+        FIGURES => put_figures(out, state),
+        RING_HEAD => put_ring_head(out, state)?,
+        CELL => {
+            let cell = state.cells.get(&cell_id(request))?;
+            put_option(out, cell, |out, cell| put_cell(out, &cell.borrow()));
+        }
+        CELLS_OF => {
+            let workflow = text(request);
+            let after = request.list(Request::hash).pop();
+            let count = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let cells: Outcome<Vec<_>> = state.cells.of(&workflow, after).take(count).collect();
+            put_list(out, cells?, |out, cell| put_cell(out, &cell.borrow()));
+        }
+        WRITER_OF => {
+            let manifest = writer_of(state, &cell_id(request))?;
+            put_option(out, manifest, |out, hash| out.extend_from_slice(&hash));
+        }
+        PROGRESS_OF => put_progress_of(out, state, &request.hash()),
+        OPEN_INTENTS => {
+            let skipped = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let count = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let intents = state.intents.values().skip(skipped).take(count);
+            put_list(out, intents, |out, intent| put_progress(out, state, intent, false));
+        }
+        USES => {
+            let uses = uses_in_state(state, &request.hash(), kernel.reader(), usize::MAX)?;
+            put_list(out, uses, |out, part| put_data(out, part.as_bytes()));
+        }
+        PENDING_BLOB => {
+            let blob = kernel.pending_blob(&request.hash());
+            put_option(out, blob, |out, data| put_data(out, &data));
+        }
+        PINS => {
+            put_u64(out, state.cells.at);
+            let hashes: Vec<Hash> = kernel.state.cells.spilling().pins.hashes().copied().collect();
+            put_list(out, hashes, |out, hash| out.extend_from_slice(&hash));
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn text(request: &mut Request) -> String {
+    std::str::from_utf8(request.data()).expect("text is UTF-8").to_string()
+}
+
+fn cell_id(request: &mut Request) -> CellId {
+    CellId { workflow: text(request).into(), key: request.data().into() }
+}
+
+fn put_option<T>(out: &mut Vec<u8>, item: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
+    put_list(out, item, put);
+}
+
+fn put_text_option(out: &mut Vec<u8>, item: Option<&str>) {
+    put_option(out, item, |out, text| put_data(out, text.as_bytes()));
+}
+
+fn put_tip(out: &mut Vec<u8>, state: &State) {
+    let tip = &state.tip;
+    out.extend_from_slice(&tip.world);
+    put_u64(out, tip.seq);
+    out.extend_from_slice(&tip.frame);
+    put_u64(out, tip.log.size);
+    put_list(out, &tip.log.peaks, |out, hash| out.extend_from_slice(hash));
+}
+
+fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
+    let state = &kernel.state;
+    put_u64(out, state.next_seq);
+    put_u64(out, state.ring.len() as u64);
+    put_u64(out, state.owed.len() as u64);
+    put_u64(out, state.manifest_seq);
+    put_u64(out, kernel.pending_records() as u64);
+    put_u64(out, kernel.pending_bytes() as u64);
+    put_list(out, state.eras.all(), |out, era| {
+        put_u64(out, era.seq);
+        out.extend_from_slice(&era.manifest);
+    });
+}
+
+/// Clock, world key, operators (name, key), serial, controls, cells, open intents, option of the
+/// snapshot (its record, `at`, document), count of proposals, and the open ones: record, principal,
+/// base, document, patch, option of the mode, leaves, who approves, who rejects, reports.
+fn put_figures(out: &mut Vec<u8>, state: &State) {
+    put_u64(out, state.clock_ns);
+    put_data(out, &state.world_key);
+    put_list(out, &state.operators, |out, operator| {
+        put_data(out, operator.name.as_bytes());
+        put_data(out, &operator.key);
+    });
+    put_u64(out, state.serial);
+    put_u64(out, state.controls);
+    put_u64(out, u64::try_from(state.cells.len()).expect("cells are counted from 0"));
+    put_u64(out, state.intents.len() as u64);
+    put_option(out, state.snapshot, |out, mark| {
+        put_u64(out, mark.seq);
+        put_u64(out, mark.at);
+        out.extend_from_slice(&mark.document);
+    });
+    put_u64(out, state.proposals.count);
+    put_list(out, state.proposals.open.values(), |out, proposal| {
+        put_u64(out, proposal.seq);
+        put_data(out, proposal.principal.as_bytes());
+        out.extend_from_slice(&proposal.base);
+        out.extend_from_slice(&proposal.document.hash);
+        out.extend_from_slice(&proposal.patch.hash);
+        put_text_option(out, proposal.mode.map(Word::word));
+        put_list(out, &proposal.leaves, |out, leaf| put_data(out, leaf.as_bytes()));
+        for vote in [Vote::Approve, Vote::Reject] {
+            put_list(out, proposal.voters(vote), |out, name| put_data(out, name.as_bytes()));
+        }
+        put_list(out, proposal.reports.keys(), |out, hash| out.extend_from_slice(hash));
+    });
+}
+
+fn put_ring_head(out: &mut Vec<u8>, state: &State) -> Outcome<()> {
+    let Some(id) = state.ring.front() else {
+        put_u32(out, 0);
+        return Ok(());
+    };
+    let cell = state.cells.get(id)?.expect("a cell of the ring is in memory");
+    let cell = cell.borrow();
+    let mail = cell.mailbox.front().expect("a cell of the ring has mail");
+    put_u32(out, 1);
+    put_cell_id(out, id);
+    put_u64(out, mail.entry.0);
+    put_u64(out, mail.entry.1);
+    put_u64(out, mail.root.seq);
+    put_u64(out, mail.depth);
+    Ok(())
+}
+
+fn put_cell_id(out: &mut Vec<u8>, id: &CellId) {
+    put_data(out, id.workflow.as_bytes());
+    put_data(out, &id.key);
+}
+
+/// The bytes as `data`, after 0; or 1, the hash and the size (`u64`).
+fn put_slot(out: &mut Vec<u8>, slot: &Slot) {
+    match slot {
+        Slot::Bytes(data) => {
+            put_u32(out, 0);
+            put_data(out, data);
+        }
+        Slot::Ref(reference) => {
+            put_u32(out, 1);
+            out.extend_from_slice(&reference.hash);
+            put_u64(out, reference.size);
+        }
+    }
+}
+
+/// The hash of its key, workflow, key, options of the state, the declared status, the fault (kind,
+/// message, option of the detail) and its record (`u64`); the last record (`u64`), the status.
+fn put_cell(out: &mut Vec<u8>, cell: &Cell) {
+    out.extend_from_slice(&content_hash(&cell.id.key));
+    put_cell_id(out, &cell.id);
+    put_option(out, cell.state.as_ref(), put_slot);
+    put_text_option(out, cell.declared.map(Word::word));
+    put_option(out, cell.fault.as_ref(), |out, fault| {
+        put_data(out, fault.kind.word().as_bytes());
+        put_data(out, fault.message.as_bytes());
+        put_option(out, fault.detail.as_ref(), |out, detail| put_data(out, detail));
+    });
+    put_option(out, cell.fault_seq, put_u64);
+    put_u64(out, cell.last_seq);
+    put_data(out, cell.status().word().as_bytes());
+}
+
+/// The hash of the manifest under which a cell came in flight (`version`); None if there is no such
+/// cell, or no manifest.
+fn writer_of(state: &State, id: &CellId) -> Outcome<Option<Hash>> {
+    let Some(cell) = state.cells.get(id)?.filter(|_| state.manifest.is_some()) else {
+        return Ok(None);
+    };
+    let seq = home(state, &cell.borrow());
+    Ok(Some(manifest_under(state, seq)?.hash))
+}
+
+fn put_progress_of(out: &mut Vec<u8>, state: &State, hash: &Hash) {
+    let open = state.intents.get(hash).map(|intent| (intent, false));
+    let intent = open.or_else(|| state.abandoned.get(hash).map(|intent| (intent, true)));
+    put_option(out, intent, |out, (intent, is_abandoned)| {
+        put_progress(out, state, intent, is_abandoned);
+    });
+}
+
+/// `put_intent`, then attempt (`u64`), option of the halt (phase, attempt, record, since, code,
+/// option of the problem), the last attempt that was ever halted, the next stream frame (`u64`), and
+/// whether it is owed, inherited, abandoned (`u32` each).
+fn put_progress(out: &mut Vec<u8>, state: &State, intent: &Rc<OpenIntent>, is_abandoned: bool) {
+    let hash = &intent.intent;
+    put_intent(out, intent);
+    put_u64(out, state.attempt(intent));
+    put_option(out, state.halt(intent), |out, halt| {
+        put_data(out, halt.phase.word().as_bytes());
+        put_u64(out, halt.attempt);
+        put_u64(out, halt.seq);
+        put_u64(out, halt.since_ns);
+        put_data(out, halt.code.as_bytes());
+        put_text_option(out, halt.problem.as_deref());
+    });
+    put_u64(out, state.halts.get(hash).map_or(0, |halt| halt.attempt));
+    put_u64(out, state.streams.get(hash).map_or(0, |stream| stream.last + 1));
+    let is_owed = !is_abandoned && state.owed.iter().any(|owed| owed.intent == *hash);
+    for flag in [is_owed, state.is_inherited(intent), is_abandoned] {
+        put_u32(out, flag.into());
+    }
+}
+
+/// Hash, cell, hash of the workflow, record, index, time of opening, hash of the manifest, effect,
+/// params, their hash, option of the key (0 and text, or 1 and bytes), idempotency key, option of
+/// the issuer's reference.
+pub(crate) fn put_intent(out: &mut Vec<u8>, intent: &OpenIntent) {
+    out.extend_from_slice(&intent.intent);
+    put_cell_id(out, &intent.cell);
+    out.extend_from_slice(&intent.workflow_hash);
+    put_u64(out, intent.seq);
+    put_u64(out, intent.index);
+    put_u64(out, intent.opened_ns);
+    out.extend_from_slice(intent.manifest());
+    put_data(out, intent.effect.name.as_bytes());
+    put_slot(out, &intent.params);
+    out.extend_from_slice(&intent.params_hash);
+    put_option(out, intent.key.as_ref(), |out, key| {
+        let (kind, data) = match key {
+            RequestKey::Text(text) => (0, text.as_bytes()),
+            RequestKey::Bytes(data) => (1, &**data),
+        };
+        put_u32(out, kind);
+        put_data(out, data);
+    });
+    put_data(out, intent.idempotency_key.as_bytes());
+    put_text_option(out, intent.issuer_ref.as_deref());
+}

@@ -1,6 +1,6 @@
 """The methods of a kernel, for its host (spec/core.md, CR-1 to CR-12).
 
-``Kernel`` is the reference; a second kernel stands behind the same protocol and gives the same
+``Kernel`` is the reference; a second kernel has the same protocol and gives the same
 answers, frames and snapshots, byte for byte. A host, ``aos.testing``, replay and the simulator use
 only what is defined here. Code that reads a world as data (views, verify, dry runs) loads a
 ``State`` instead.

@@ -25,11 +25,17 @@ from aos.core.journal.inputs import (
     StreamInput,
 )
 from aos.core.journal.ports import Call, Ran, Verify
-from aos.core.journal.records import Batch, CellId, Stamp
+from aos.core.journal.records import Batch, Stamp
 from aos.core.state.eras import ManifestOf
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
-from aos.fastcore.fold_core import CoreAnswer, CoreOperation, FoldCore
+from aos.fastcore.fold_core import (
+    CoreAnswer,
+    CoreOperation,
+    FoldCore,
+    cell_bytes,
+    data_bytes,
+)
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
@@ -99,12 +105,8 @@ def _nat(number: object) -> bytes:
     return _U64.pack(number)
 
 
-def _data(data: bytes) -> bytes:
-    return _U32.pack(len(data)) + data
-
-
 def _text(text: str) -> bytes:
-    return _data(text.encode())
+    return data_bytes(text.encode())
 
 
 def _hash(hash: bytes) -> bytes:
@@ -125,10 +127,6 @@ def _option(item: T | None, write: Callable[[T], bytes]) -> bytes:
     return _list(() if item is None else (item,), write)
 
 
-def _cell(id: CellId) -> bytes:
-    return _text(id[0]) + _data(id[1])
-
-
 def _batch(batch: Batch) -> bytes:
     return _nat(batch.index) + _nat(batch.size) + _list(batch.path, _hash)
 
@@ -139,29 +137,30 @@ def _input(value: Input) -> list[bytes]:
             return [_U32.pack(1), _list(value.host, lambda pair: _text(pair[0]) + _text(pair[1]))]
         case ManifestInput():
             return [
-                _U32.pack(2), _data(value.document), _text(value.principal), _nat(value.serial),
-                _data(value.signature), _text(value.mode), _list(value.leaves, _text),
+                _U32.pack(2), data_bytes(value.document), _text(value.principal),
+                _nat(value.serial), data_bytes(value.signature), _text(value.mode),
+                _list(value.leaves, _text),
                 _option(value.proposal, _nat), _option(value.checked, _nat),
                 _flag(value.is_recorded),
             ]  # fmt: skip
         case EventInput():
             return [
-                _U32.pack(3), _text(value.schema), _data(value.value),
+                _U32.pack(3), _text(value.schema), data_bytes(value.value),
                 _option(value.submission_id, _text),
             ]  # fmt: skip
         case ReceiptInput():
             return [
                 _U32.pack(4), _hash(value.intent), _text(value.effect), _nat(value.attempt),
-                _text(value.status), _data(value.payload), _nat(value.started_ns),
-                _nat(value.finished_ns), _text(value.executor), _data(value.key_id),
-                _data(value.signature), _option(value.cost_cents, _nat),
+                _text(value.status), data_bytes(value.payload), _nat(value.started_ns),
+                _nat(value.finished_ns), _text(value.executor), data_bytes(value.key_id),
+                data_bytes(value.signature), _option(value.cost_cents, _nat),
                 _option(value.batch, _batch),
             ]  # fmt: skip
         case StreamInput():
             return [
                 _U32.pack(5), _hash(value.intent), _text(value.effect), _nat(value.attempt),
-                _nat(value.frame_seq), _text(value.frame_kind), _data(value.payload),
-                _text(value.executor), _data(value.key_id), _data(value.signature),
+                _nat(value.frame_seq), _text(value.frame_kind), data_bytes(value.payload),
+                _text(value.executor), data_bytes(value.key_id), data_bytes(value.signature),
                 _option(value.payload_ref, _hash),
             ]  # fmt: skip
         case AttemptInput():
@@ -177,17 +176,19 @@ def _input(value: Input) -> list[bytes]:
         case ControlInput():
             return [
                 _U32.pack(8), _text(value.action), _text(value.principal), _nat(value.serial),
-                _data(value.signature), _option(value.cell, _cell), _option(value.intent, _hash),
-                _option(value.value, _hash), _option(value.status, _text),
-                _option(value.payload, _data), _option(value.why, _text), _flag(value.restamp),
+                data_bytes(value.signature), _option(value.cell, cell_bytes),
+                _option(value.intent, _hash), _option(value.value, _hash), _option(value.status,
+                _text),
+                _option(value.payload, data_bytes), _option(value.why, _text), _flag(value.restamp),
             ]  # fmt: skip
         case GovernanceInput():
             return [
-                _U32.pack(9), _text(value.action), _text(value.principal), _data(value.signature),
-                _option(value.proposal, _nat), _option(value.serial, _nat),
-                _option(value.base, _hash), _option(value.document, _data),
-                _option(value.patch, _data), _text(value.mode), _list(value.leaves, _text),
-                _option(value.report, _data), _option(value.seen, _hash),
+                _U32.pack(9), _text(value.action), _text(value.principal),
+                data_bytes(value.signature), _option(value.proposal, _nat), _option(value.serial,
+                _nat),
+                _option(value.base, _hash), _option(value.document, data_bytes),
+                _option(value.patch, data_bytes), _text(value.mode), _list(value.leaves, _text),
+                _option(value.report, data_bytes), _option(value.seen, _hash),
                 _option(value.note, _text),
             ]  # fmt: skip
         case _:
@@ -195,10 +196,10 @@ def _input(value: Input) -> list[bytes]:
 
 
 def _ran(ran: Ran) -> list[bytes]:
-    parts = [_option(ran.output, _data)]
+    parts = [_option(ran.output, data_bytes)]
     if ran.fault is not None:
         fault = ran.fault
-        parts += [_text(fault.kind.value), _text(fault.message), _option(fault.detail, _data)]
+        parts += [_text(fault.kind.value), _text(fault.message), _option(fault.detail, data_bytes)]
     return [*parts, _nat(ran.fuel), _nat(ran.pages)]
 
 

@@ -44,7 +44,14 @@ from aos.fastcore.core_answers import (
     tip_of,
 )
 from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
-from aos.fastcore.fold_core import CoreAnswer, CoreOperation, IntentBytes, SealedBytes
+from aos.fastcore.fold_core import (
+    CoreAnswer,
+    CoreOperation,
+    IntentBytes,
+    SealedBytes,
+    cell_bytes,
+    data_bytes,
+)
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash
 
@@ -353,10 +360,10 @@ class FastKernel(KernelProtocol):
         return self._ask(CoreOperation.PENDING_BLOB, hash).option(CoreAnswer.data)
 
     def cell(self, id: CellId) -> CellCopy | None:
-        return self._ask(CoreOperation.CELL, _cell_id(id)).option(cell_of)
+        return self._ask(CoreOperation.CELL, cell_bytes(id)).option(cell_of)
 
     def cells_of(self, workflow: str) -> Iterator[CellCopy]:
-        head, tail = _data(workflow.encode()), _U64.pack(PAGE)
+        head, tail = data_bytes(workflow.encode()), _U64.pack(PAGE)
         after = _U32.pack(0)
         while True:
             cells = self._ask(CoreOperation.CELLS_OF, head + after + tail).list(cell_of)
@@ -366,7 +373,7 @@ class FastKernel(KernelProtocol):
             after = _U32.pack(1) + cells[-1].key_hash
 
     def writer_of(self, id: CellId) -> Workflow | None:
-        manifest = self._ask(CoreOperation.WRITER_OF, _cell_id(id)).option(CoreAnswer.hash)
+        manifest = self._ask(CoreOperation.WRITER_OF, cell_bytes(id)).option(CoreAnswer.hash)
         return None if manifest is None else self._manifest(manifest).workflows.get(id[0])
 
     def takes_receipt(self, intent: Hash) -> bool:
@@ -445,11 +452,3 @@ class FastKernel(KernelProtocol):
     def rebase(self, document: Hash) -> None:
         self._do(lambda: self._core.rebase(document))
         self._look_at_pins()
-
-
-def _data(data: bytes) -> bytes:
-    return _U32.pack(len(data)) + data
-
-
-def _cell_id(id: CellId) -> bytes:
-    return _data(id[0].encode()) + _data(id[1])

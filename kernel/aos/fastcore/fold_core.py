@@ -170,10 +170,8 @@ class FoldCore:
 
     def append(self, record: bytes, blobs: Sequence[bytes] = ()) -> None:
         """Fold a record, in canonical bytes, into the frame that is being filled."""
-        parts = [_U32.pack(len(blobs))]
-        for blob in blobs:
-            parts += [_U32.pack(len(blob)), blob]
-        self.ask(CoreOperation.APPEND, b"".join([*parts, record]))
+        request = b"".join([_U32.pack(len(blobs)), *map(data_bytes, blobs), record])
+        self.ask(CoreOperation.APPEND, request)
 
     def seal(self, salt: bytes) -> SealedBytes | None:
         """Make one frame of all records since the last seal; None when there are none."""
@@ -204,6 +202,16 @@ class FoldCore:
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
         return self._core.call(operation.name.lower(), operation, request)
+
+
+def data_bytes(data: bytes) -> bytes:
+    """``data`` of a request: its length, then itself."""
+    return _U32.pack(len(data)) + data
+
+
+def cell_bytes(id: CellId) -> bytes:
+    """The id of a cell in a request."""
+    return data_bytes(id[0].encode()) + data_bytes(id[1])
 
 
 def _sealed(answer: CoreAnswer) -> SealedBytes:

@@ -66,10 +66,6 @@ class AnsweredClaims:
     def __init__(self) -> None:
         self._answers: dict[Hashable, object] = {}
 
-    def __contains__(self, key: object) -> bool:
-        """Whether the delivery of the last answer to this claim is not known yet."""
-        return key in self._answers
-
     def repeated(self, key: Hashable) -> None:
         """The worker makes this claim again and gets what it got before: earlier answers do not
         matter any more."""

@@ -232,6 +232,39 @@ def test_a_claim_that_is_repeated_while_its_first_request_ends_keeps_its_tasks(
     play(tmp_path, scene)
 
 
+@pytest.mark.parametrize("is_certain", [False, True])
+def test_a_claim_that_is_repeated_twice_at_once_gives_its_task_to_one_worker(
+    tmp_path: Path, is_certain: bool
+) -> None:
+    """N-52, N-52a: the first repetition is given up while the table is written; its tasks go to
+    the second one, or to another worker, and not to both."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b")
+        first, dying = Connection(), Connection()
+        await stage.claim("ann", "1", connection=first)
+        [other_task] = await stage.claim("cid", "2")
+        beating = asyncio.ensure_future(stage.beat(other_task, "cid"))
+        await asyncio.sleep(0)  # its row is being written
+        gone = asyncio.ensure_future(stage.claim("ann", "1", connection=dying))
+        again = asyncio.ensure_future(stage.claim("ann", "1", wait_ms=60_000))
+        others = asyncio.ensure_future(stage.claim("bob", "3", wait_ms=60_000))
+        await asyncio.sleep(0)
+        if is_certain:
+            dying.is_closed = True
+        else:
+            first.ends(Delivery.UNREAD)
+        await asyncio.gather(gone, beating, return_exceptions=True)
+        await asyncio.wait({again, others}, return_when=asyncio.FIRST_COMPLETED)
+        await stage.settle_down()
+        await stage.work.drain()
+
+        held = [(task["issuer_ref"], task["epoch"]) for task in [*await again, *await others]]
+        assert held == [("a", 1)], "one worker has this attempt"
+
+    play(tmp_path, scene)
+
+
 def test_a_lost_lease_is_followed_by_the_next_attempt_which_the_journal_has(
     tmp_path: Path,
 ) -> None:

@@ -51,19 +51,24 @@ class ClaimDesk:
         holder = LeaseHolder(body["worker"], token.name)
         key = holder, body["claim"]
         self._check_claims()
-        self._answered.repeated(key)
         await self._end_earlier(key)
         self._desk.leases.expire(self._desk.clock())
         self._desk.polls.note_request(holder)
         self._desk.flush()
+        while self._desk.leases.claimed(holder, body["claim"]):
+            self._answered.repeated(key)
+            await self._desk.synced()
+            if key not in self._claiming:
+                break
+            await self._end_earlier(key)
+        # Other requests of this claim may have ended meanwhile without a client, and their tasks
+        # may be another worker's. Nothing waits between this look and the answer.
         grants = self._desk.leases.claimed(holder, body["claim"])
         if not grants:
             poll = self._poll(body, token, holder)
             poll.is_gone = connection.is_gone
             self._claiming[key] = poll
             grants = await self._granted(poll, body.get("wait_ms", 0) / 1000)
-        else:
-            await self._desk.synced()
         form = body.get("form", "json")
         answer: dict[str, Any] = {
             "world": hash_text(state.world),
@@ -122,13 +127,11 @@ class ClaimDesk:
     async def _end_earlier(self, key: tuple[LeaseHolder, str]) -> None:
         """The same claim was made before, and that request has not been answered: its caller is
         gone."""
-        earlier = self._claiming.get(key)
-        if earlier is None:
-            return
-        earlier.is_repeated = True
-        if not earlier.result.done():
-            earlier.result.set_result([])
-        await asyncio.shield(earlier.finished)
+        while (earlier := self._claiming.get(key)) is not None:
+            earlier.is_repeated = True
+            if not earlier.result.done():
+                earlier.result.set_result([])
+            await asyncio.shield(earlier.finished)
 
     def _poll(self, body: Body, token: ScopedToken, holder: LeaseHolder) -> Poll:
         loop = asyncio.get_running_loop()

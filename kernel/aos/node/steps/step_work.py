@@ -80,6 +80,8 @@ class StepWork:
         self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._leases: dict[str, _StepLease] = {}
         self._reserved: set[str] = set()
+        self._told: set[str] = set()
+        """Instances whose lease was in an answer to its worker."""
         self._decoded = DecodedStates()
         self._answered = AnsweredClaims()
         self._releasing: set[asyncio.Task[None]] = set()
@@ -125,6 +127,8 @@ class StepWork:
 
     def _note_held(self, instance: str, lease: _StepLease | None) -> None:
         earlier_lease = self._leases.pop(instance, None)
+        if earlier_lease != lease:
+            self._told.discard(instance)
         if earlier_lease is not None:
             self._leased[earlier_lease.by_claim].discard(instance)
             if not self._leased[earlier_lease.by_claim]:
@@ -192,6 +196,9 @@ class StepWork:
             if state is not None and self._is_held_by(instance, worker, claim)
         ]
         self._watch_delivery((worker, claim), tasks, connection)
+        self._told.update(
+            instance for instance in instances if self._is_held_by(instance, worker, claim)
+        )
         return {
             "world": hash_text(self._services.follower.state.world),
             "tasks": tasks,
@@ -281,11 +288,12 @@ class StepWork:
         return claimed
 
     def _end_unheard(self, key: tuple[str, str], instances: Sequence[str]) -> None:
-        """The caller of a claim went away before its answer."""
-        if key in self._answered:
-            return  # the worker made the claim again, and has its leases
+        """The caller of a claim went away before its answer. The worker may have made the claim
+        again meanwhile, and know some of its leases."""
         states = [
-            self._state(instance) for instance in instances if self._is_held_by(instance, *key)
+            self._state(instance)
+            for instance in instances
+            if self._is_held_by(instance, *key) and instance not in self._told
         ]
         self._end_leases(
             [

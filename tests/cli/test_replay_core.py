@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from aos.errors import Damage
+from aos.fastcore.core_kind import CoreKind
 from aos.fastcore.fast_kernel import FastKernel
 from aos.host.folder.folder import open_folder
-from aos.prove.replay.replay_core import ReplayCore
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.replay.replay_store import replay_store
 from aos_cli.commands import replay as replay_command
@@ -71,8 +71,8 @@ def test_outcomes_that_differ_are_damage(
         report = replay_store(store).to_document()
     del report["identical"]
 
-    def replayed(*_: object, core: ReplayCore, **__: object) -> ReplayReport:
-        values = {**report, "steps": 1 if core is ReplayCore.FAST else 2, "erasures": ()}
+    def replayed(*_: object, core: CoreKind, **__: object) -> ReplayReport:
+        values = {**report, "steps": 1 if core is CoreKind.FAST else 2, "erasures": ()}
         for name in ("world", "frame", "log_root", "state_root"):
             values[name] = bytes(32)
         return ReplayReport(**values)  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from aos.errors import BadUsage, Damage
+from aos.fastcore.core_kind import CoreKind
 from aos.host.folder.folder import open_folder
 from aos.prove.replay.difference import FieldDifference
-from aos.prove.replay.replay_core import ReplayCore
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.replay.replay_store import replay_bundle, replay_store
 from aos.read.lens.words import count, short
@@ -44,8 +44,8 @@ class Core(Enum):
     BOTH = "both"
 
     @property
-    def kernels(self) -> tuple[ReplayCore, ...]:
-        return tuple(ReplayCore) if self is Core.BOTH else (ReplayCore(self.value),)
+    def kernels(self) -> tuple[CoreKind, ...]:
+        return tuple(CoreKind) if self is Core.BOTH else (CoreKind(self.value),)
 
 
 Outcome: TypeAlias = ReplayReport | Divergence
@@ -151,7 +151,7 @@ def _short_outcome(outcome: Outcome) -> str:
 
 
 def _of_world(
-    world: Path, target: str | None, start: str | None, core: ReplayCore, advance: Advance
+    world: Path, target: str | None, start: str | None, core: CoreKind, advance: Advance
 ) -> ReplayReport:
     with open_folder(world).open_store(readonly=True) as store:
         head = store.head()
@@ -169,7 +169,7 @@ def _of_world(
         )
 
 
-def _of_bundle(file: Path, target: str | None, core: ReplayCore, advance: Advance) -> ReplayReport:
+def _of_bundle(file: Path, target: str | None, core: CoreKind, advance: Advance) -> ReplayReport:
     with open_bundle(file) as bundle:
         return until_interrupted(
             lambda tell: replay_bundle(bundle, target=target, core=core, on_progress=tell),

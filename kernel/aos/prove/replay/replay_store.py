@@ -13,8 +13,8 @@ from typing import Final
 from aos.core.journal.frame import Head
 from aos.core.journal.records import Control
 from aos.errors import BadUsage, Damage
+from aos.fastcore.core_kind import CoreKind
 from aos.prove.replay.replay import replay
-from aos.prove.replay.replay_core import ReplayCore
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.verify.checkpoints import CheckpointCheck, checking
 from aos.prove.verify.findings import FindingKind, VerifyReport
@@ -38,7 +38,7 @@ def replay_store(
     *,
     target: str | None = None,
     start: SnapshotRow | None = None,
-    core: ReplayCore = ReplayCore.PYTHON,
+    core: CoreKind = CoreKind.PYTHON,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """Replay everything up to the head. Other processes may append to the journal meanwhile.
@@ -180,7 +180,7 @@ def replay_bundle(
     bundle: Bundle,
     *,
     target: str | None = None,
-    core: ReplayCore = ReplayCore.PYTHON,
+    core: CoreKind = CoreKind.PYTHON,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ReplayReport:
     """Replay a bundle in the real sandbox, after checking that the whole file is unaltered.

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from aos.errors import Damage, Erased, Refused
-from aos.fastcore.buffer import CoreDefect, shipped_code
+from aos.fastcore.buffer import shipped_code
+from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import CoreOperation, FoldCore
 from aos.sandbox.caps import MIB
 from aos.values.cbor import encode

@@ -36,8 +36,9 @@ from wasmtime import _bindings, _ffi
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage, Erased
+from aos.fastcore.errors import CoreDefect
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
-from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, require_wasmtime
+from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, fingerprint_of, require_wasmtime
 from aos.sandbox.lowlevel import LAYOUT, error_text, raw_functions, trap_text
 from aos.sandbox.stack import require_big_stack
 from aos.values.digests import Hash
@@ -100,10 +101,6 @@ _Import = ctypes.PYFUNCTYPE(
 )
 
 
-class CoreDefect(Exception):
-    """The core trapped: its own error, not one of its input. Its instance is not used any more."""
-
-
 class ProbeRefused(Exception):
     """A probe, which only tests ask for, says why it could not read its bytes."""
 
@@ -115,7 +112,12 @@ def shipped_code() -> CoreCode:
     Raises:
         Damage: The file is not the one that its hash names, or is none that this release can run.
     """
-    return _compiled(Path(os.environ.get("AOS_CORE_DIR") or _SHIPPED))
+    return _compiled(core_folder())
+
+
+def core_folder() -> Path:
+    """The folder of the core: that of this release, or ``AOS_CORE_DIR``."""
+    return Path(os.environ.get("AOS_CORE_DIR") or _SHIPPED)
 
 
 @lru_cache(maxsize=1)
@@ -147,11 +149,15 @@ def read_core(folder: Path) -> bytes:
 class CoreCode:
     """The compiled module. Any number of instances may use it, on any threads.
 
+    ``serialized`` is what the method returned for the same bytes and engine; then nothing is
+    compiled.
+
     Raises:
         Damage: It imports another function than those that every instance gets.
+        wasmtime.WasmtimeError: The engine refuses ``serialized``.
     """
 
-    def __init__(self, wasm: bytes) -> None:
+    def __init__(self, wasm: bytes, serialized: bytes | None = None) -> None:
         require_wasmtime()
         config = wasmtime.Config()
         for name, value in {**FEATURES, **BEHAVIOUR}.items():
@@ -159,7 +165,10 @@ class CoreCode:
         # The library requires its asynchronous stacks, which are unused, to exceed the other's.
         _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * LIVE_STACK_BYTES)
         self.engine = wasmtime.Engine(config)
-        self.module = wasmtime.Module(self.engine, wasm)
+        if serialized is None:
+            self.module = wasmtime.Module(self.engine, wasm)
+        else:
+            self.module = wasmtime.Module.deserialize(self.engine, serialized)
         foreign_imports = [
             f"{item.module}.{item.name}"
             for item in self.module.imports
@@ -172,6 +181,16 @@ class CoreCode:
                 actual=f"also {', '.join(foreign_imports)}",
                 hint="install this release again; --core python needs no fast core",
             )
+
+    def serialized(self) -> bytes:
+        """The compiled code, for the user's cache."""
+        return bytes(self.module.serialize())
+
+
+def core_fingerprint() -> dict[str, str]:
+    """The identity of the core's engine, as ``aos.sandbox.config.fingerprint``."""
+    engine_settings = {"features": dict(FEATURES), "behaviour": dict(BEHAVIOUR)}
+    return fingerprint_of(engine_settings, target=None)
 
 
 class CoreInstance:

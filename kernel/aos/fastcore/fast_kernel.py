@@ -32,7 +32,7 @@ from aos.core.state.eras import KEPT_MAX, ManifestOf
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.state import Mark
 from aos.core.state.submissions import Find
-from aos.fastcore.buffer import CoreDefect, shipped_code
+from aos.fastcore.buffer import CoreCode, shipped_code
 from aos.fastcore.core_answers import (
     CellCopy,
     CoreStatus,
@@ -44,6 +44,7 @@ from aos.fastcore.core_answers import (
     tip_of,
 )
 from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import (
     CoreAnswer,
     CoreOperation,
@@ -74,15 +75,17 @@ def open_fast_kernel(
     limits: Limits = LIMITS,
     manifest_of: ManifestOf = Effective.from_document,
     keeps: bool = False,
+    code: CoreCode | None = None,
 ) -> KernelProtocol:
-    """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments.
+    """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments. ``code`` is
+    the compiled core (default: ``shipped_code``).
 
     Raises:
         Damage: The snapshot cannot be read, or the core in this installation was altered.
     """
     manifests = CoreManifests(read, manifest_of)
     core = DecideCore(
-        shipped_code(),
+        code or shipped_code(),
         read=read,
         find=find or _find_none,
         ask=reference_answers(verify, manifests.keep),

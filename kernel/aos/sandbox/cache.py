@@ -14,6 +14,7 @@ Rule 3: replay and verify (``aos.prove``) do not use it: they compile the hashed
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import stat
@@ -91,7 +92,7 @@ class ModuleCache:
         bytes_max: int = CACHE_BYTES_MAX,
     ) -> None:
         """Touches no files yet. ``note`` is called once for each problem, with one line."""
-        self._folder = folder
+        self.folder: Final = folder
         self._note = note
         self._reported: set[str] = set()
         self._bytes_max = bytes_max
@@ -133,14 +134,34 @@ class ModuleCache:
         except (OSError, Unusable) as problem:
             self._tell(_not_kept(problem))
 
+    def lock(self, name: str) -> int | None:
+        """Lock a name, and return the open file that holds the lock. The lock ends when the last
+        process that has it open closes it.
+
+        None if another process has it, or if the cache cannot be used. Never raises.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with self._open_folder() as folder:
+                lock = os.open(f"{name}.lock", flags, 0o600, dir_fd=folder)
+        except (OSError, Unusable) as problem:
+            self._tell(_not_kept(problem))
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            return None
+        return lock
+
     @contextlib.contextmanager
     def _open_folder(self) -> Iterator[int]:
         """Open the folder, created if missing. Raises Unusable if other users may write to it."""
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            self._folder.mkdir(mode=0o700)
+            self.folder.mkdir(mode=0o700)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        folder = os.open(self._folder, flags)
+        folder = os.open(self.folder, flags)
         try:
             status = os.fstat(folder)
             if status.st_uid != os.geteuid():
@@ -155,7 +176,7 @@ class ModuleCache:
     def _tell(self, problem: str) -> None:
         if problem not in self._reported:
             self._reported.add(problem)
-            self._note(f"{self._folder}: {problem}")
+            self._note(f"{self.folder}: {problem}")
 
 
 def _not_kept(problem: OSError | Unusable) -> str:

@@ -160,7 +160,12 @@ def require_wasmtime() -> None:
 
 def fingerprint(*, stack_bytes: int, target: str | None) -> dict[str, str]:
     """The engine's identity, journaled at each start: version, machine, hash of all settings."""
-    document = json.dumps(settings(stack_bytes=stack_bytes, target=target), sort_keys=True)
+    return fingerprint_of(settings(stack_bytes=stack_bytes, target=target), target=target)
+
+
+def fingerprint_of(engine_settings: Mapping[str, object], *, target: str | None) -> dict[str, str]:
+    """The identity of an engine with these settings."""
+    document = json.dumps(engine_settings, sort_keys=True)
     return {
         "wasmtime": WASMTIME,
         "target": target or f"{_machine()}-{sys.platform}",

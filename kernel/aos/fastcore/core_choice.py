@@ -1,0 +1,71 @@
+"""Which kernel runs a world (spec/core.md, CR-32 to CR-34).
+
+A command may name one, or ``AOS_CORE``; otherwise ``DEFAULT_CORE`` does. The second kernel starts
+quickly only with its compiled code, which is in the user's cache. Without the code, a command that
+was not told to use that kernel runs the reference, and a child process compiles the code.
+
+Few modules are imported here: a command that sends one event chooses, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from aos.core.kernel_protocol import OpenKernel
+from aos.fastcore.core_kind import CoreKind, core_of_environment
+
+DEFAULT_CORE: Final = CoreKind.PYTHON
+"""The kernel of worlds if no one names one."""
+
+SHORT_FOLD_RECORDS: Final = 5_000
+"""A command that writes without a running process uses the reference for a fold of at most so many
+records: that takes less time than to load the second kernel and its engine."""
+
+
+class ChosenCore(NamedTuple):
+    """A kernel and the function that opens it."""
+
+    kind: CoreKind
+    opens: OpenKernel
+
+
+def reference_core() -> ChosenCore:
+    """The choice of code that needs the reference."""
+    return ChosenCore(CoreKind.PYTHON, CoreKind.PYTHON.opens)
+
+
+def choose_core(
+    core: CoreKind | None,
+    *,
+    world: Path,
+    note: Callable[[str], None],
+    short_fold: bool = False,
+) -> ChosenCore:
+    """Choose the kernel that runs a world: ``core``, or that of the environment, or the default.
+
+    With ``short_fold`` the default is the reference. ``note`` gets one line if the core is compiled
+    now, which takes seconds, and about problems of the cache. The cache is not used if it is inside
+    of ``world``, the folder of the world.
+
+    Raises:
+        BadUsage: ``AOS_CORE`` names no kernel.
+        Damage: The second kernel of this installation was altered.
+    """
+    named = core or core_of_environment()
+    kind = named or (CoreKind.PYTHON if short_fold else DEFAULT_CORE)
+    if kind is CoreKind.PYTHON:
+        return reference_core()
+    # The engine and its cache are slow to import.
+    from aos.fastcore.compiled_core import cached_code, compile_in_child, live_code  # noqa: PLC0415
+    from aos.fastcore.fast_kernel import open_fast_kernel  # noqa: PLC0415
+    from aos.sandbox.cache import standard_cache  # noqa: PLC0415
+
+    cache = standard_cache(note, outside=world)
+    code = cached_code(cache) if named is None else live_code(cache, note)
+    if code is None:
+        compile_in_child(cache)
+        return reference_core()
+    return ChosenCore(CoreKind.FAST, partial(open_fast_kernel, code=code))

@@ -198,7 +198,7 @@ def test_an_idle_world_ends_at_once_and_journals_that_it_ran(world: Path) -> Non
         [frame] = reader.store.frames(3)
         [start] = [from_bytes(record) for record in frame.records]
     assert isinstance(start, Start)
-    assert sorted(dict(start.host)) == ["engine", "kernel", "target", "wasmtime"]
+    assert sorted(dict(start.host)) == ["core", "engine", "kernel", "target", "wasmtime"]
 
 
 def test_effects_without_an_executor_stay_open_and_are_named(world: Path) -> None:  # H-81

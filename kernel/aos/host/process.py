@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -29,6 +29,8 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, BadUsage
+from aos.fastcore.core_choice import choose_core
+from aos.fastcore.core_kind import CoreKind
 from aos.host.door.server import Server
 from aos.host.errors import Stopping
 from aos.host.executors.intent_abi import IntentAbis
@@ -63,6 +65,8 @@ from aos.store.store import Store
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash
 from aos.values.show import untyped_to_json
+
+T = TypeVar("T")
 
 STATUS_S: Final = 0.25
 READER_CHECK_S: Final = 60.0
@@ -157,6 +161,7 @@ class RunSettings:
     begins with the next attempt (X-16b). ``around`` is
     entered once the world answers, and left when it is to stop, while it still answers (H-82a).
 
+    A kernel of the kind ``core`` decides (default: the rule of ``choose_core``).
     ``cells_kept`` is how many idle cells of each workflow stay in memory (H-48). ``on_coverage`` is
     called at the start and with each new manifest: it gets the effects that no executor here runs,
     and those that the manifest does not define. ``on_fold`` is called on another thread.
@@ -171,6 +176,7 @@ class RunSettings:
     sources: Sources | None = None
     snapshot_every: Every | None = None
     cells_kept: int | None = None
+    core: CoreKind | None = None
     elsewhere: bool = False
     operator_key: SigningKey | None = None
     leases: Callable[[Store], Mapping[Hash, int]] = lambda _store: NO_LEASES
@@ -208,8 +214,9 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
         end = _End(settings.report)
         if settings.handle_signals:
             stack.enter_context(_signals(end))
-        world = await _restored(store, folder, end, settings.on_fold)
-        check_key(world.kernel.figures().world_key, key)
+        world = await _restored(store, folder, end, settings)
+        stack.callback(world.thread.close)
+        check_key(world.figures.world_key, key)
         gc.freeze()
         sandbox = Sandbox(world.blobs.read, cache=standard_cache(end.note, outside=path))
         stack.callback(sandbox.close)
@@ -270,13 +277,14 @@ class _End:
 
 
 async def _restored(
-    store: Store, folder: WorldFolder, end: _End, progress: Progress | None
+    store: Store, folder: WorldFolder, end: _End, settings: RunSettings
 ) -> RestoredWorld:
-    """Fold the journal on another thread, so that signals are handled meanwhile.
+    """Choose the kernel and fold the journal, while the loop handles signals.
 
     Raises:
         Stopping: The world was stopped before that was done.
     """
+    progress = settings.on_fold
 
     def tell(seq: int, total: int) -> None:
         if end.over.is_set():
@@ -284,8 +292,12 @@ async def _restored(
         if progress is not None:
             progress(seq, total)
 
+    def restore() -> RestoredWorld:
+        core = choose_core(settings.core, world=folder.path, note=end.note)
+        return restored_world(store, folder.world, core=core, progress=tell)
+
     try:
-        return await asyncio.to_thread(restored_world, store, folder.world, progress=tell)
+        return await asyncio.to_thread(restore)
     except asyncio.CancelledError:
         end.over.set()  # the thread ends after its frame
         raise
@@ -308,11 +320,11 @@ class _Run:
     def __init__(
         self, opened: _OpenedWorld, settings: RunSettings, end: _End, leases: Mapping[Hash, int]
     ) -> None:
-        folder, store, kernel = opened.folder, opened.store, opened.world.kernel
-        world, operators = kernel.tip.world, kernel.figures().operators
+        folder, store, restored = opened.folder, opened.store, opened.world
+        world = restored.tip.world
         self._folder = folder
         self._store = store
-        self._kernel = kernel
+        self._restored = restored
         self._end = end
         self._leases = leases
         self._settings = settings
@@ -325,11 +337,11 @@ class _Run:
         self._is_idle = False
         self._takes_tasks = True
         self._engine = Engine(
-            opened.world,
+            restored,
             store=store,
             key=opened.key,
             runner=opened.sandbox,
-            host={"kernel": __version__, **opened.sandbox.fingerprint},
+            host={"kernel": __version__, "core": restored.core.value, **opened.sandbox.fingerprint},
             sources=settings.sources,
             cells_kept=settings.cells_kept,
             on_published=self._from_committer,
@@ -349,7 +361,7 @@ class _Run:
         self._server = Server(
             self._engine,
             world=world,
-            operators=operators,
+            operators=restored.figures.operators,
             stop=end.stop,
             retry=self._pool.retry,
             receipts=self._receipts,
@@ -392,8 +404,8 @@ class _Run:
 
         A problem that stopped the engine is raised at the end, when everything has stopped.
         """
-        kernel, server = self._kernel, self._server
-        seq, clock_ns, manifest = kernel.tip.seq, kernel.figures().clock_ns, kernel.manifest
+        restored, server = self._restored, self._server
+        manifest = restored.figures.manifest
         async with contextlib.AsyncExitStack() as stack:
             # Stopped from the last line up: first requests, then tasks, steps and answers.
             stack.callback(self._faults.flush)
@@ -403,14 +415,14 @@ class _Run:
             stack.push_async_callback(self._pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest
-            self._intent_abis.start(kernel.manifests())
+            self._intent_abis.start(await self._of_kernel(restored.kernel.manifests))
             if manifest is not None:
                 self._use(manifest)
             lost, ending = await self._publish_again()
             started = Started(
                 folder=self._folder,
-                seq=seq,
-                clock_ns=clock_ns,
+                seq=restored.tip.seq,
+                clock_ns=restored.figures.clock_ns,
                 open_intents=len(self._open) - len(lost) - ending,
                 manifest=manifest,
             )
@@ -428,14 +440,17 @@ class _Run:
     async def _publish_again(self) -> tuple[list[Redelivery], int]:
         """Publish again what was open when the last process ended (H-42). Return lost intents, and
         how many others the core itself is about to end. The engine has not started yet."""
+        kernel = self._restored.kernel
         ending = 0
-        for work in self._kernel.open_intents():
-            if not work.is_inherited:
-                self._open.add((work.intent,))
-                ending += work.is_owed
+        open_intents = kernel.open_intents()
+        while works := await self._of_kernel(lambda: list(islice(open_intents, PUBLISH_SLICE))):
+            for work in works:
+                if not work.is_inherited:
+                    self._open.add((work.intent,))
+                    ending += work.is_owed
         lost: list[Redelivery] = []
-        remaining = left_open(self._kernel.open_intents(), self._leases)
-        while redeliveries := list(islice(remaining, PUBLISH_SLICE)):
+        remaining = left_open(kernel.open_intents(), self._leases)
+        while redeliveries := await self._of_kernel(lambda: list(islice(remaining, PUBLISH_SLICE))):
             some = [redelivery for redelivery in redeliveries if self._is_ours(redelivery.intent)]
             lost += [redelivery for redelivery in some if redelivery.is_lost]
             for redelivery in some:
@@ -445,8 +460,11 @@ class _Run:
                 redelivery for redelivery in some if not (redelivery.is_lost or redelivery.is_over)
             ]
             self._pool.publish([self._task_again(redelivery) for redelivery in runs])
-            await asyncio.sleep(0)
         return lost, ending
+
+    async def _of_kernel(self, read: Callable[[], T]) -> T:
+        """Call ``read`` on the kernel's thread, before the engine's loop runs on it."""
+        return await asyncio.wrap_future(self._restored.thread.submit(read))
 
     def _task_again(self, redelivery: Redelivery) -> Task:
         task = self._task(redelivery.intent)

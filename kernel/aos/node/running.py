@@ -23,6 +23,7 @@ from typing import Any, Final
 from nacl.signing import SigningKey
 
 from aos.errors import BadUsage, Refused, Unavailable
+from aos.fastcore.core_kind import CoreKind
 from aos.host.executors.pool import Coverage
 from aos.host.executors.python import path_flags
 from aos.host.executors.supervisor import (
@@ -90,6 +91,7 @@ class NodeOptions:
     workers: Sequence[str] = ()
     snapshot_every: Every | None = None
     cells_kept: int | None = None
+    core: CoreKind | None = None
     handle_signals: bool = True
     report: Report = report_to_stderr
     on_fold: Progress | None = None
@@ -134,6 +136,7 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
                 report=options.report,
                 snapshot_every=options.snapshot_every,
                 cells_kept=options.cells_kept,
+                core=options.core,
                 on_fold=options.on_fold,
                 on_started=partial(_started, options),
                 on_status=options.on_status,

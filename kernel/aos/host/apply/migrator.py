@@ -13,6 +13,7 @@ from aos.core.decide.quiescence import Change
 from aos.core.journal.faults import Fault
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
 from aos.core.state.state import State
+from aos.fastcore.core_kind import CoreKind
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.digests import Hash
 
@@ -47,9 +48,9 @@ class Migrator:
             self._open_sandbox = Sandbox(self._read, cache=standard_cache(outside=self._world))
         return self._open_sandbox
 
-    def host(self) -> tuple[tuple[str, str], ...]:
-        """Its fields of a start record."""
-        host = {"kernel": __version__, **self._sandbox.fingerprint}
+    def host(self, core: CoreKind) -> tuple[tuple[str, str], ...]:
+        """The fields of a start record, if a kernel of this kind decides."""
+        host = {"kernel": __version__, "core": core.value, **self._sandbox.fingerprint}
         return tuple(sorted(host.items()))
 
     def run(self, call: Call) -> Ran:

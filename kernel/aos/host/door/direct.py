@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -16,11 +17,13 @@ from aos.core.journal.inputs import (
     ManifestInput,
     StartInput,
 )
+from aos.fastcore.core_choice import SHORT_FOLD_RECORDS, choose_core
+from aos.fastcore.core_kind import CoreKind
 from aos.host.apply.migrator import Migrator
 from aos.host.door.way import SignedState, WaitPatience, while_busy
 from aos.host.errors import Busy, full_disk
 from aos.host.folder.folder import WorldFolder
-from aos.host.folder.restore import Progress, check_key
+from aos.host.folder.restore import Progress, check_key, records_to_fold
 from aos.host.world.collecting import Begun
 from aos.host.world.engine import Engine
 from aos.host.world.restored_world import restored_world
@@ -55,12 +58,14 @@ class Direct:
         engine: Engine,
         *,
         migrator: Migrator,
+        core: CoreKind,
         signed_state: SignedState,
         busy_s: float,
         patience: WaitPatience | None,
     ) -> None:
         self._path = folder.path
         self._migrator = migrator
+        self._core = core
         self._busy_s = busy_s
         self._patience = patience or WaitPatience(busy_s)
         self._lock = lock
@@ -76,17 +81,31 @@ class Direct:
         busy_s: float,
         progress: Progress | None,
         patience: WaitPatience | None = None,
+        *,
+        core: CoreKind | None = None,
+        report: Callable[[str], None] | None = None,
     ) -> Self:
-        """Open the store under ``lock``. The lock now belongs to this; a failure releases it."""
-        store: Store | None = None
-        try:
+        """Open the store under ``lock``. The lock now belongs to this; a failure releases it.
+
+        ``core`` is as for ``choose_core``, which reports by ``report``.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.callback(lock.release)
             store = folder.open_store()
+            stack.callback(store.close)
             key = folder.world_key()
-            live = restored_world(store, folder.world, progress=progress)
-            world = live.kernel.figures()
+            chosen = choose_core(
+                core,
+                world=folder.path,
+                note=report or (lambda _: None),
+                short_fold=records_to_fold(store) <= SHORT_FOLD_RECORDS,
+            )
+            live = restored_world(store, folder.world, core=chosen, progress=progress)
+            stack.callback(live.thread.close)
+            world = live.figures
             check_key(world.world_key, key)
             signed_state = SignedState(
-                world=live.kernel.tip.world,
+                world=live.tip.world,
                 serial=world.serial,
                 controls=world.controls,
                 operators=world.operators,
@@ -96,15 +115,13 @@ class Direct:
             )
             migrator = Migrator(live.blobs.read, world=folder.path)
             engine = Engine(live, store=store, key=key, migrator=migrator)
+            stack.callback(engine.stop)
             engine.start()
-        except BaseException:
-            if store is not None:
-                store.close()
-            lock.release()
-            raise
+            stack.pop_all()
         return cls(
             folder, lock, store, engine,
-            migrator=migrator, signed_state=signed_state, busy_s=busy_s, patience=patience,
+            migrator=migrator, core=live.core, signed_state=signed_state, busy_s=busy_s,
+            patience=patience,
         )  # fmt: skip
 
     def signed_state(self) -> SignedState:
@@ -165,7 +182,7 @@ class Direct:
         )
         if manifest_input.mode == MIGRATE:
             # From here on this process runs modules, so it journals a start record (K-15).
-            self.wait(self._engine.submit([StartInput(host=self._migrator.host())]))
+            self.wait(self._engine.submit([StartInput(host=self._migrator.host(self._core))]))
         [answer] = self.wait(self._engine.submit([manifest_input], blobs=modules))
         return answer
 

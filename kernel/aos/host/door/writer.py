@@ -43,6 +43,7 @@ from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
 if TYPE_CHECKING:  # a client of a running world has no engine, and ``aos send`` applies nothing
+    from aos.fastcore.core_kind import CoreKind
     from aos.host.apply.apply import Applied
     from aos.host.folder.restore import Progress
     from aos.host.world.collecting import Begun
@@ -368,10 +369,14 @@ def open_writer(
     patience: WaitPatience | None = None,
     progress: Progress | None = None,
     report: Callable[[str], None] | None = None,
+    core: CoreKind | None = None,
 ) -> Writer:
     """Open the world at ``path`` for writing. ``report`` is called once if it has to wait for the
     process that holds the world. ``patience`` bounds each wait for a world that makes nothing
     durable, that of a busy one too (H-57a); without it, ``busy_s`` bounds the latter.
+
+    If no process runs the world, a kernel of the kind ``core`` decides (default: the rule of
+    ``choose_core``), and ``progress`` is called on the kernel's thread.
 
     Raises:
         BadUsage, Refused, Damage: As ``open_folder``.
@@ -406,7 +411,7 @@ def open_writer(
             # The engine is large, and not needed where another process runs the world.
             from aos.host.door.direct import Direct  # noqa: PLC0415
 
-            direct = Direct.open(folder, lock, busy_s, progress, patience)
+            direct = Direct.open(folder, lock, busy_s, progress, patience, core=core, report=report)
             return Writer(folder, direct, is_direct=True)
 
 

@@ -3,9 +3,9 @@
     any thread          core's thread                          committer's thread
     submit ─▶ inbox ─▶ checks ─▶ kernel ─▶ seal ─▶ pipeline.put ─▶ store.append ─▶ publish, answer
 
-Only the core's thread touches the kernel. While the committer's thread makes one group of frames
-durable, the core's thread computes the next ones. The engine publishes nothing (answer, opened
-effect, figure) before it is durable (H-21).
+Only the core's thread, which restored the world, touches the kernel. While the committer's thread
+makes one group of frames durable, the core's thread computes the next ones. The engine publishes
+nothing (answer, opened effect, figure) before it is durable (H-21).
 
 A frame is one drain of the inbox and the steps until the next drain. It ends when no cell is ready,
 or at a bound: a number of steps, a number of bytes, or a time while the committer is idle (H-11).
@@ -14,11 +14,11 @@ or at a bound: a number of steps, a number of bytes, or a time while the committ
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from nacl.signing import SigningKey
@@ -41,6 +41,7 @@ from aos.core.journal.records import Emitted, Faulted, Intent, KernelReceipt, Re
 from aos.core.kernel_protocol import decided, step
 from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, Damage
+from aos.fastcore.errors import CoreDefect
 from aos.host.errors import Stopping, WorldStopped
 from aos.host.package_checks import admit_from_outside
 from aos.host.schedules import schedule_events
@@ -53,7 +54,6 @@ from aos.host.world.restored_world import RestoredWorld
 from aos.host.world.switching import SWITCHING
 from aos.host.world.unit import FaultNote, Figures, InputBatch, Published, Unit
 from aos.manifest.schedules import SCHEDULE
-from aos.sandbox.stack import big_stacks
 from aos.store.errors import NoRoom
 from aos.store.store import Store
 from aos.values.digests import Hash
@@ -111,8 +111,8 @@ class _Counts:
 
 
 class Engine:
-    """Runs one world, which the engine owns from now on. ``cells_kept`` idle cells of each workflow
-    stay in memory, if given (H-48).
+    """Runs one world, which the engine owns from now on, with its thread. ``cells_kept`` idle cells
+    of each workflow stay in memory, if given (H-48).
 
     With a ``runner`` the engine runs steps, and its first record names what runs them (``host``,
     H-13). Without one it admits inputs, which then wait in their mailboxes; ``migrator`` runs the
@@ -159,34 +159,32 @@ class Engine:
         self._overlay = world.blobs
         self.signatures = world.signatures
         self._kernel = kernel = world.kernel
-        kernel.spill(resting_max=cells_kept)
+        self._thread = world.thread
         self._counts = _Counts()
         self._draft = _Draft()
         self._most_behind = EVENTS_BEHIND_WORK
-        self._figures = self._figures_now()
+        self._figures = self._thread.call(partial(self._take_over, cells_kept))
         arrivals = Arrivals(kernel.pins)
         self._checks = Checks(kernel, store, self._overlay, arrivals)
         self._pipeline = Pipeline(
-            store, key, follows=kernel.tip.frame,
+            store, key, follows=world.tip.frame,
             durable=self._durable, released=self._tell_if_quiet, failed=self._lose,
             noted=arrivals.note,
         )  # fmt: skip
         self._inbox = Inbox(bounds or Bounds(), self._pipeline)
         self.collecting = Collecting(kernel, store, arrivals, self._inbox, self._pipeline)
-        self._has_started = False
-        self._thread = threading.Thread(target=self._run, name="aos-core", daemon=True)
+        self._running: Future[None] | None = None
+        """The loop on the core's thread, from ``start`` to ``stop``."""
 
     # Any thread
 
     def start(self) -> None:
-        """Start both threads. The interpreter's switch interval is shortened until ``stop``."""
-        self._has_started = True
+        """Start to run. The interpreter's switch interval is shortened until ``stop``."""
         SWITCHING.shorten()
         self._pipeline.start()
         if self._runs:
             self._pipeline.make_reserve()
-        with big_stacks():
-            self._thread.start()
+        self._running = self._thread.submit(self._run)
 
     def submit(
         self, inputs: Sequence[Input], *, blobs: Mapping[Hash, bytes] | None = None
@@ -233,6 +231,9 @@ class Engine:
                 self._kernel.rebase(document)
             except Damage as problem:
                 rebased.set_exception(problem)
+            except BaseException as problem:
+                rebased.set_exception(_reason(problem))
+                raise
             else:
                 rebased.set_result(None)
 
@@ -268,12 +269,13 @@ class Engine:
             AosError: Why the world had stopped already, or what could not be made durable.
         """
         self._inbox.close()
-        if self._has_started:
+        if self._running is not None:
             self._pipeline.hurry()
-            self._thread.join()
+            self._running.result()
             self._pipeline.close()
             SWITCHING.restore()
-            self._has_started = False
+            self._running = None
+        self._thread.close()
         self._refuse_queued(Stopping("the world is stopping"))
         if self._inbox.problem is not None:
             raise self._inbox.problem
@@ -283,6 +285,14 @@ class Engine:
             self._on_quiet()
 
     # The core's thread
+
+    def _take_over(self, cells_kept: int | None) -> Figures:
+        """Prepare the kernel for a run. Raises: WorldStopped: The core has a defect."""
+        try:
+            self._kernel.spill(resting_max=cells_kept)
+            return self._figures_now()
+        except CoreDefect as defect:
+            raise _reason(defect) from defect
 
     def _run(self) -> None:
         try:
@@ -536,7 +546,7 @@ class Engine:
         is_first = self._inbox.close(_reason(problem))
         reason = self._inbox.problem
         assert reason is not None
-        if threading.current_thread() is self._thread:
+        if self._thread.is_current:
             self._answer(self._draft.batches, reason)
             self._draft.batches = []
         self._refuse_queued(reason)
@@ -556,6 +566,10 @@ class Engine:
 def _reason(problem: BaseException) -> AosError:
     if isinstance(problem, Damage | Stopping):
         return problem
+    if isinstance(problem, CoreDefect):
+        stopped = WorldStopped(f"the world stopped: {problem.stops()}")
+        stopped.__cause__ = problem
+        return stopped
     stopped = WorldStopped(
         f"the world stopped: {type(problem).__name__}: {problem} "
         "(everything acknowledged is durable; start it again to continue from there)"

@@ -1,13 +1,19 @@
-"""A restored world that an engine continues: its kernel, and what the kernel reads and verifies
-with (spec/host.md, H-40)."""
+"""A restored world that an engine continues: its kernel, the kernel's thread, and what the kernel
+reads and verifies with (spec/host.md, H-40)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aos.core.kernel_protocol import KernelProtocol
+from aos.core.journal.frame import Tip
+from aos.core.kernel_protocol import KernelFigures, KernelProtocol
 from aos.core.limits import LIMITS, Limits
+from aos.fastcore.core_choice import ChosenCore, reference_core
+from aos.fastcore.core_kind import CoreKind
+from aos.fastcore.errors import CoreDefect
+from aos.host.errors import Stopping, WorldStopped
 from aos.host.folder.restore import Progress, restore_kernel
+from aos.host.world.core_thread import CoreThread
 from aos.host.world.signatures import Signatures
 from aos.host.world.unit import Overlay
 from aos.store.store import Store
@@ -17,25 +23,74 @@ from aos.values.digests import Hash
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredWorld:
     """``kernel`` has followed all durable frames. It reads ``blobs``, which are durable or on their
-    way to the disk, and asks ``signatures`` whether one is valid."""
+    way to the disk, and asks ``signatures`` whether one is valid.
+
+    ``core`` is the kind of the kernel. ``thread`` owns it, so only functions that it calls may use
+    it. ``tip`` and ``figures`` are those of the kernel after the last durable record.
+    """
 
     kernel: KernelProtocol
+    core: CoreKind
+    thread: CoreThread
     blobs: Overlay
     signatures: Signatures
+    tip: Tip
+    figures: KernelFigures
 
 
 def restored_world(
-    store: Store, world: Hash, *, progress: Progress | None = None, limits: Limits = LIMITS
+    store: Store,
+    world: Hash,
+    *,
+    core: ChosenCore | None = None,
+    progress: Progress | None = None,
+    limits: Limits = LIMITS,
 ) -> RestoredWorld:
-    """Restore the world in ``store`` for an engine. Raises as ``restore_kernel``."""
-    blobs, signatures = Overlay(store.blob), Signatures()
-    kernel = restore_kernel(
-        store,
-        world,
-        read=blobs.read,
-        verify=signatures,
-        progress=progress,
-        limits=limits,
-        keeps=True,
-    )
-    return RestoredWorld(kernel=kernel, blobs=blobs, signatures=signatures)
+    """Restore the world in ``store`` for an engine, on a new thread for its kernel. ``core`` opens
+    the kernel (default: the reference). ``progress`` is called on that thread.
+
+    An exception while this waits, such as ``KeyboardInterrupt``, ends the fold first.
+
+    Raises:
+        Damage: As ``restore_kernel``.
+        WorldStopped: The core has a defect.
+    """
+    kind, opens = core or reference_core()
+    thread = CoreThread()
+
+    def advance(seq: int, total: int) -> None:
+        if thread.is_closing:
+            raise Stopping("the world was stopped while its journal was read")
+        if progress is not None:
+            progress(seq, total)
+
+    def restore() -> RestoredWorld:
+        blobs, signatures = Overlay(store.blob), Signatures()
+        kernel = restore_kernel(
+            store,
+            world,
+            read=blobs.read,
+            verify=signatures,
+            progress=advance,
+            limits=limits,
+            keeps=True,
+            opens=opens,
+        )
+        return RestoredWorld(
+            kernel=kernel,
+            core=kind,
+            thread=thread,
+            blobs=blobs,
+            signatures=signatures,
+            tip=kernel.tip,
+            figures=kernel.figures(),
+        )
+
+    try:
+        return thread.call(restore)
+    except CoreDefect as defect:
+        thread.close()
+        raise WorldStopped(f"the world could not be opened: {defect.stops()}") from defect
+    except BaseException:
+        thread.close()
+        raise

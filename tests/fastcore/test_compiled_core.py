@@ -1,4 +1,4 @@
-"""The compiled core in the user's cache, and the choice of a kernel (spec/core.md, CR-33 and CR-34).
+"""The compiled core in the cache, and the choice of a kernel (spec/core.md, CR-33 and CR-34).
 
 The core of these tests is a small module, which compiles at once.
 """

@@ -316,8 +316,11 @@ class FastKernel(KernelProtocol):
         self._change(lambda: self._core.append(data, list(blobs.values())))
 
     def follow(self, frame: Frame) -> None:
+        self.follow_bytes(frame.to_bytes())
+
+    def follow_bytes(self, frame: bytes) -> None:
         assert not self.pending_records, "a frame is being filled"
-        self._change(lambda: self._core.fold_frame(frame.to_bytes()))
+        self._change(lambda: self._core.fold_frame(frame))
 
     @property
     def pending_records(self) -> int:

@@ -129,11 +129,19 @@ def read_core(folder: Path) -> bytes:
     """Read ``core.wasm``, and compare it with ``core.sha256`` next to it.
 
     Raises:
-        Damage: They differ.
+        Damage: They differ, or one of them cannot be read.
     """
     file = folder / "core.wasm"
-    wasm = file.read_bytes()
-    expected = (folder / "core.sha256").read_text().strip()
+    try:
+        wasm = file.read_bytes()
+        expected = (folder / "core.sha256").read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Damage(
+            "the fast core cannot be read",
+            location=str(folder),
+            actual=str(error),
+            hint="install this release again; --core python needs no fast core",
+        ) from error
     actual = hashlib.sha256(wasm).hexdigest()
     if actual != expected:
         raise Damage(

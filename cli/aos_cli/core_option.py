@@ -1,5 +1,5 @@
 """The kernel that a command opens: ``--core``, else ``AOS_CORE``, else the host chooses
-(spec/cli.md, C-8b; spec/core.md, CR-32)."""
+(spec/cli.md, C-8b; spec/core.md, CR-33)."""
 
 from __future__ import annotations
 

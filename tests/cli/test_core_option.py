@@ -1,5 +1,5 @@
 """``--core`` and ``AOS_CORE`` name the kernel that a command opens; ``aos inspect world`` names the
-one that runs (spec/cli.md, C-8b; spec/core.md, CR-32)."""
+one that runs (spec/cli.md, C-8b; spec/core.md, CR-33)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pytest
 
@@ -11,10 +12,13 @@ from aos.core.decide.answers import Decided, Duplicate
 from aos.core.journal.inputs import MIGRATE, EventInput
 from aos.core.journal.ports import Call, Keep
 from aos.core.journal.records import Faulted, KernelReceipt, Manifest, Step
+from aos.core.journal.signing import is_signed
 from aos.core.kernel_protocol import KernelProtocol, OpenKernel, decided, step
 from aos.core.limits import Limits
 from aos.errors import Damage
+from aos.host.errors import Stopping
 from aos.manifest.names import EFFECT_CANCEL
+from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from tests.core.cases import CASE, case, cases, log_of, tell
@@ -203,6 +207,80 @@ def test_a_kernel_follows_the_frames_of_another(opens: OpenKernel) -> None:
     assert other.snapshot(content_hash) == world.kernel.snapshot(content_hash)
     with pytest.raises(Damage, match="is missing"):
         other.follow(world.frames[0])
+
+
+@dataclass
+class Interrupted:
+    """The functions of a host, which raise ``problem`` as long as it is set."""
+
+    world: MemoryWorld
+    problem: BaseException | None = None
+
+    def _look(self) -> None:
+        if self.problem is not None:
+            raise self.problem
+
+    def read(self, hash: Hash, /) -> bytes:
+        self._look()
+        return self.world.read(hash)
+
+    def find(self, submission_id: str) -> int | None:
+        self._look()
+        return self.world.places.get(submission_id)
+
+    def verify(self, message: bytes, signature: bytes, public_key: bytes) -> bool:
+        self._look()
+        return is_signed(message, signature, public_key)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Damage("it cannot be read"),
+        NoRoom("the disk is full", needed_bytes=1, free=0),
+        Stopping("the world is stopping"),
+        KeyboardInterrupt(),
+        MemoryError(),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_what_a_function_of_the_host_raises_has_changed_nothing(
+    opens: OpenKernel, problem: BaseException
+) -> None:
+    """CR-10."""
+    world = desks()
+    ask_desk(world, "a", pay("p"), note="long " * 400)
+    world.send("t/Tell@1", {"key": "b", "asks": [], "note": ""}, "old")
+    world.run()
+    world.seal()
+    [intent] = world.open()
+    document = world.kernel.snapshot(lambda data: put(world, data)).document
+    host = Interrupted(world)
+    kernel = opens(snapshot=document, read=host.read, find=host.find, verify=host.verify)
+    value = encode({"key": "a", "asks": [], "note": ""})
+    sent = EventInput(schema="t/Tell@1", value=value, submission_id="new")
+    operations: list[tuple[Callable[[], object], type]] = [
+        (lambda: kernel.decide(sent, world.stamp()), Decided),  # find
+        (lambda: kernel.decide(world.receipt(intent), world.stamp()), Decided),  # verify
+        (kernel.next, Call),  # read
+    ]
+    for operation, follows in operations:
+        if follows is Call:
+            kernel.admit(sent, world.stamp())
+        before = (kernel.tip, kernel.next_seq, kernel.pending_records, kernel.figures())
+        host.problem = problem
+        with pytest.raises(type(problem)) as raised:
+            operation()
+        host.problem = None
+        assert raised.value is problem
+        assert before == (kernel.tip, kernel.next_seq, kernel.pending_records, kernel.figures())
+        assert isinstance(operation(), follows)
+
+
+def put(world: MemoryWorld, data: bytes) -> Hash:
+    hash = content_hash(data)
+    world.blobs[hash] = data
+    return hash
 
 
 def test_open_work_is_told_one_by_one_and_all() -> None:

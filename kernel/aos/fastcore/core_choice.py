@@ -1,4 +1,4 @@
-"""Which kernel runs a world (spec/core.md, CR-32 to CR-34).
+"""Which kernel runs a world (spec/core.md, CR-33 and CR-34).
 
 A command may name one, or ``AOS_CORE``; otherwise ``DEFAULT_CORE`` does. The second kernel starts
 quickly only with its compiled code, which is in the user's cache. Without the code, a command that

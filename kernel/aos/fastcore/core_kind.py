@@ -1,4 +1,4 @@
-"""The two kernels, and which of them a command opens (spec/core.md, CR-15, CR-32)."""
+"""The two kernels, and which of them a command opens (spec/core.md, CR-15, CR-32, CR-33)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,222 @@
+"""Worlds that run with the second kernel (spec/core.md, CR-11, CR-33 to CR-36)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import MIGRATE
+from aos.core.journal.records import Event, Start
+from aos.fastcore.buffer import CoreInstance
+from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
+from aos.fastcore.errors import CoreDefect
+from aos.fastcore.fold_core import CoreOperation
+from aos.host.door.writer import open_writer
+from aos.host.errors import WorldStopped
+from aos.host.folder.folder import open_folder
+from aos.host.folder.making import init_world
+from aos.host.world.core_thread import CoreThread
+from aos.prove.replay.replay_store import replay_store
+from aos.store.lock import WorldLock
+from aos.values.cbor import encode
+from tests.host.puppet import asks, do
+from tests.host.rig import eventually
+from tests.host.test_crash import lines, records, start
+from tests.host.test_process import Echo, run, send, states
+from tests.host.upgrades import migrating, version
+
+FAST, PYTHON = CoreKind.FAST, CoreKind.PYTHON
+
+
+def cores_of(world: Path) -> list[str]:
+    """The kernel that each start record names."""
+    return [dict(record.host)["core"] for record in records(world) if isinstance(record, Start)]
+
+
+def test_the_start_record_names_the_kernel(world: Path) -> None:
+    """CR-35, H-13"""
+    for core in (FAST, PYTHON):
+        assert run(world, until_idle=True, core=core).is_idle
+
+    assert cores_of(world) == ["fast", "python"]
+
+
+def test_a_killed_world_continues_on_the_other_kernel(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-33, H-42"""
+    cores = ["fast", "python", "fast"]
+    sent: dict[str, int] = {}
+    for life, core in enumerate(cores):
+        monkeypatch.setenv(CORE_VARIABLE, core)
+        log = tmp_path / f"log{life}"
+        host = start(world, log, "--silent")
+        try:
+            eventually(lambda log=log: log.exists() and "started" in log.read_text(), "up")  # type: ignore[misc]
+            # Every life gets the open tasks of those before it.
+            assert len(lines(log, "published")) == len(sent)
+            with open_writer(world) as writer:
+                for number in range(3):
+                    name = f"{life}-{number}"
+                    [answer] = writer.send([do(f"k{number}", asks(name), name)])
+                    assert isinstance(answer, Admitted)
+                    sent[name] = answer.seq
+            eventually(lambda log=log: len(lines(log, "published")) == len(sent), "published")  # type: ignore[misc]
+        finally:
+            host.send_signal(signal.SIGKILL)
+            host.wait()
+
+    monkeypatch.delenv(CORE_VARIABLE)
+    assert run(world, Echo(), until_idle=True).is_idle
+    assert cores_of(world) == [*cores, "python"]
+    # A step that asks sets 1, and each of the three receipts adds 1.
+    assert states(world) == {encode(f"k{number}"): encode(4) for number in range(3)}
+    names = {each.submission_id: each.seq for each in records(world) if isinstance(each, Event)}
+    assert names == sent
+    with open_folder(world).open_store(readonly=True) as store:
+        assert replay_store(store).steps == 2 * len(sent)
+
+
+def test_a_migration_without_a_process_names_the_kernel(tmp_path: Path) -> None:
+    """CR-35, H-75"""
+    world = tmp_path / "world"
+    init_world(world)
+    with open_writer(world) as writer:
+        writer.apply(version(1))
+        list(writer.send([do("a")]))
+    run(world, until_idle=True)
+    with open_writer(world, core=FAST) as writer:
+        assert isinstance(writer.apply(migrating(), mode=MIGRATE).answer, Admitted)
+
+    assert cores_of(world) == ["python", "fast"]
+
+
+# A core with a defect
+
+
+@contextmanager
+def defect_in(operation: CoreOperation) -> Iterator[None]:
+    """Inside of the block, this operation of a core traps."""
+    call = CoreInstance.call
+
+    def trapping(self: CoreInstance, name: str, number: int, request: bytes) -> bytes:
+        if number != operation:
+            return call(self, name, number, request)
+        self._is_broken = True
+        raise CoreDefect(f"operation {name} of the fast core: an index is out of bounds")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CoreInstance, "call", trapping)
+        yield
+
+
+def test_a_defect_stops_the_world_in_words_and_the_reference_continues(world: Path) -> None:
+    """CR-36"""
+    [before] = send(world, do("a"))
+    assert isinstance(before, Admitted)
+
+    with (
+        defect_in(CoreOperation.RAN),
+        pytest.raises(
+            WorldStopped,
+            match=r"operation ran of the fast core: an index is out of bounds \(before record "
+            r"5\) .*everything acknowledged is durable.* --core python",
+        ),
+    ):
+        run(world, until_idle=True, core=FAST)
+
+    assert cores_of(world) == []
+    assert run(world, until_idle=True, core=PYTHON).is_idle
+    assert states(world) == {encode("a"): encode(1)}
+    assert run(world, until_idle=True, core=FAST).is_idle
+
+
+def test_a_defect_answers_everyone_who_waits(world: Path) -> None:
+    """CR-36: a sender, and a snapshot whose state the core cannot load."""
+    with (
+        defect_in(CoreOperation.DECIDE),
+        pytest.raises(WorldStopped, match="operation decide"),
+        open_writer(world, core=FAST) as writer,
+    ):
+        list(writer.send([do("a")]))
+    with (
+        defect_in(CoreOperation.REBASE),
+        pytest.raises(WorldStopped, match="operation rebase"),
+        open_writer(world, core=FAST) as writer,
+    ):
+        writer.snapshot()
+
+    assert isinstance(send(world, do("a"))[0], Admitted)
+
+
+def test_a_defect_of_the_fold_is_reported_with_the_way_out(world: Path) -> None:
+    """CR-36"""
+    for operation in (CoreOperation.FOLD_FRAME, CoreOperation.KEEP):
+        with defect_in(operation), pytest.raises(WorldStopped, match="--core python"):
+            run(world, until_idle=True, core=FAST)
+        with defect_in(operation), pytest.raises(WorldStopped, match="--core python"):
+            open_writer(world, core=FAST)
+    with WorldLock(world):
+        pass
+
+
+# The thread
+
+
+def test_a_core_thread_returns_and_raises_and_runs_in_order() -> None:
+    """CR-11"""
+    thread = CoreThread()
+    order: list[int] = []
+    last = [thread.submit(partial(order.append, number)) for number in range(10)][-1]
+
+    assert thread.call(lambda: thread.is_current)
+    assert not thread.is_current
+    assert last.done()
+    assert order == list(range(10))
+    with pytest.raises(KeyboardInterrupt):
+        thread.call(partial(throw, KeyboardInterrupt()))
+    thread.close()
+    thread.close()
+    with pytest.raises(AssertionError, match="nothing would run it"):
+        thread.submit(int)
+
+
+def throw(problem: BaseException) -> None:
+    raise problem
+
+
+def test_an_interrupted_opening_ends_the_fold_and_releases_the_world(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-54: Ctrl-C while a command reads the journal."""
+    folded: list[int] = []
+    is_noticed = threading.Event()
+    close = CoreThread.close
+
+    def noticed(self: CoreThread) -> None:
+        self.is_closing = True
+        is_noticed.set()
+        close(self)
+
+    def interrupt(seq: int, _: int) -> None:
+        folded.append(seq)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert is_noticed.wait(20)
+
+    monkeypatch.setattr(CoreThread, "close", noticed)
+    for core in CoreKind:
+        folded.clear()
+        is_noticed.clear()
+        with pytest.raises(KeyboardInterrupt):
+            open_writer(world, progress=interrupt, core=core)
+        assert len(folded) == 1
+        with WorldLock(world):
+            pass

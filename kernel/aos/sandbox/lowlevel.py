@@ -405,6 +405,11 @@ def unconverted_functions() -> RawFunctions:
     return _functions()
 
 
+def prepared(number: int, kind: type = _POINTER) -> Argument:
+    """An argument of a function of ``unconverted_functions``."""
+    return kind.from_param(number)  # type: ignore[attr-defined]  # of every simple type of ctypes
+
+
 def _functions() -> dict[str, Any]:
     library = ctypes.PyDLL(_ffi.dll._name)  # noqa: SLF001  # the file that the bindings loaded
     functions = {}

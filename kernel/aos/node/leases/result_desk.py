@@ -17,6 +17,7 @@ from aos.node.leases.desk import Body, ScopedToken, WorkDesk, intent_of
 from aos.node.leases.leases import Standing, TaskPlace
 from aos.node.leases.results import (
     GONE_RULES,
+    HALTS,
     TaskResult,
     another_result,
     is_same,
@@ -155,9 +156,10 @@ class ResultDesk:
         if abandoned is not None:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
-            return await self._settle(
-                read_result(item, intent, abandoned.effect, state.manifest).outcome
-            )
+            result = read_result(item, intent, abandoned.effect, state.manifest)
+            if result.status in HALTS:
+                raise lease_is_over()  # no cell waits for it, so there is nothing to run again
+            return await self._settle(result.outcome)
         record = await asyncio.to_thread(self._receipt, intent)
         if record is None and intent in state.intents:
             raise lease_is_over()

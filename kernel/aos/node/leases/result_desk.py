@@ -4,7 +4,7 @@ N-60)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
@@ -30,10 +30,12 @@ from aos.node.problems import Problem
 from aos.values.digests import Hash
 
 
-async def answer_each(item: Body, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+async def answer_each(
+    item: Body, answer: Callable[[Body], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
     """The answer to an item, or its problem."""
     try:
-        return {"task": item["task"], **(await answer)}
+        return {"task": item["task"], **(await answer(item))}
     except Problem as problem:
         return {"task": item["task"], "problem": problem.document()}
 
@@ -50,7 +52,10 @@ class ResultDesk:
         holder = LeaseHolder(body["worker"], token.name)
         self._desk.leases.expire(self._desk.clock())
         answers = await asyncio.gather(
-            *(answer_each(item, self._result(item, holder, token)) for item in body["results"])
+            *(
+                answer_each(item, lambda item: self._result(item, holder, token))
+                for item in body["results"]
+            )
         )
         self._desk.polls.note_request(holder)
         await self._desk.synced()

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from aos.manifest.effective import Effective
 from aos.manifest.names import is_run_by_node
 from aos.node.bodies import ClientGoneError
-from aos.node.calls import SILENT, AnsweredClaims, ClientConnection, Delivery
+from aos.node.calls import SILENT, AnsweredClaims, ClaimRequests, ClientConnection, Delivery
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
@@ -27,43 +27,12 @@ ClaimKey: TypeAlias = tuple[LeaseHolder, str]
 """A claim: its worker, and the worker's name for it."""
 
 
-class _Requests:
-    """The requests of each claim that are not over yet, in the order of their arrival."""
-
-    def __init__(self) -> None:
-        self._by_claim: dict[ClaimKey, list[object]] = {}
-        self._last: dict[ClaimKey, object] = {}
-
-    def begin(self, key: ClaimKey) -> object:
-        """Note a request: the worker waits for its answer alone."""
-        request = self._last[key] = object()
-        self._by_claim.setdefault(key, []).append(request)
-        return request
-
-    def resume(self, key: ClaimKey, request: object) -> None:
-        """Note that a request has a part that continues after its caller is gone."""
-        self._by_claim[key].append(request)
-
-    def is_last(self, key: ClaimKey, request: object) -> bool:
-        """Whether the worker has not repeated the claim since."""
-        return self._last.get(key) is request
-
-    def end(self, key: ClaimKey, request: object) -> bool:
-        """Note the end of a request. Returns whether it was the only one of its claim."""
-        requests = self._by_claim[key]
-        requests.remove(request)
-        if requests:
-            return False
-        del self._by_claim[key], self._last[key]
-        return True
-
-
 class ClaimDesk:
     """Answers the claims of workers."""
 
     def __init__(self, desk: WorkDesk) -> None:
         self._desk = desk
-        self._requests = _Requests()
+        self._requests = ClaimRequests()
         self._claiming: dict[ClaimKey, Poll] = {}
         self._answered = AnsweredClaims()
         self._is_stopping = False

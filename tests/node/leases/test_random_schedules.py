@@ -10,57 +10,26 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aos.core.journal.records import Attempt, Receipt
 from aos.host.executors.limiter import Limit
-from aos.node.bodies import ClientGoneError
-from aos.node.calls import Delivery
 from aos.node.leases.leases import TaskEntry, TaskPlace
 from aos.node.node_settings import NodeSettings
 from aos.node.problems import Problem
 from aos.values.cbor import decode_record
 from aos.values.digests import hash_text, parse_hash
 from tests.core.desk import ONCE, PAY, tell, wish
+from tests.node.claim_clients import ClaimClients, ClaimRequest
 from tests.node.leases.scheduled_stage import ScheduledStage, world_with_lanes
-from tests.node.leases.stage import SECOND, Clock, Connection, Token
+from tests.node.leases.stage import SECOND, Clock, Token
 from tests.node.schedules import run_scheduled, turns
 from tests.tools import long_form
 
 SEEDS = 4_000 if long_form() else 60
 STEPS = 160
 WORKERS = ("ann", "bob", "cid")
-
-
-@dataclass(eq=False)
-class ClaimRequest:
-    """One request of a claim. ``has_client``: its client still waits for the answer."""
-
-    worker: str
-    claim: str
-    connection: Connection = field(default_factory=Connection)
-    answering: asyncio.Task[Any] | None = None
-    has_client: bool = True
-    is_read: bool = False
-    is_over: bool = False
-    """The node knows how its delivery ended."""
-
-    @property
-    def answer(self) -> Any:
-        """What the node has sent; None if it has sent nothing yet."""
-        done = self.answering is not None and self.answering.done()
-        if not done or self.answering is None or self.answering.cancelled():
-            return None
-        problem = self.answering.exception()
-        if problem is None:
-            return self.answering.result()
-        assert isinstance(problem, Problem | ClientGoneError), problem
-        return None
-
-    @property
-    def has_ended(self) -> bool:
-        return self.answering is not None and self.answering.done()
 
 
 @dataclass(eq=False)
@@ -80,21 +49,19 @@ class ReadTask:
     may_be_over: bool = False
 
 
-class Schedule:
+class Schedule(ClaimClients):
     """Draws and carries out one action after the other, and checks what workers read."""
 
     def __init__(self, rng: random.Random, clock: Clock) -> None:
-        self._rng = rng
+        super().__init__(rng)
         limit = Limit(concurrency=2, interval_ns=SECOND, burst=2)
         limits = {PAY: limit} if rng.random() < 0.4 else {}
         lane = ["n"] if rng.random() < 0.3 else []
         self.stage = ScheduledStage(world_with_lanes(lane), clock, NodeSettings(limits=limits), rng)
-        self._requests: list[ClaimRequest] = []
         self._background: set[asyncio.Task[Any]] = set()
         self._read: defaultdict[str, list[ReadTask]] = defaultdict(list)
         self._ended_early: dict[str, int] = {}
         """The last attempt of each task whose lease an operator or a lost table may have ended."""
-        self._count = 0
         self._actions = {
             self.a_step_opens_tasks: 3,
             self.a_worker_claims: 6,
@@ -118,18 +85,18 @@ class Schedule:
         await self.stage.work.start()
         actions, weights = list(self._actions), list(self._actions.values())
         for _ in range(STEPS):
-            [action] = self._rng.choices(actions, weights)
+            [action] = self.rng.choices(actions, weights)
             result = action()
             if result is not None:
                 await result
-            await turns(self._rng.choice((0, 1, 1, 2, 5)))
+            await turns(self.rng.choice((0, 1, 1, 2, 5)))
             self.check()
         await self.end()
 
     # The world
 
     def a_step_opens_tasks(self) -> None:
-        rng = self._rng
+        rng = self.rng
         wishes = [
             wish(rng.choice((PAY, PAY, ONCE)), {"n": rng.randrange(2)}, "r")
             for _ in range(rng.randint(1, 2))
@@ -138,33 +105,28 @@ class Schedule:
         self.stage.link.publish()
 
     def a_cell_is_deleted(self) -> None:
-        tell(self.stage.link.world, self._rng.choice("kl"), note="delete")
+        tell(self.stage.link.world, self.rng.choice("kl"), note="delete")
         self.stage.link.publish()
 
     def a_job_advances(self) -> None:
         self.stage.work_on_a_job(may_fail=True)
 
     def a_record_is_followed(self) -> None:
-        self.stage.link.follow(self._rng.randint(1, 3))
+        self.stage.link.follow(self.rng.randint(1, 3))
 
     async def time_passes(self) -> None:
-        self.stage.pass_s(self._rng.choice((0.01, 0.5, 2, 16, 40)))
+        self.stage.pass_s(self.rng.choice((0.01, 0.5, 2, 16, 40)))
         await self.stage.work.tick()
 
     async def the_front_is_killed(self) -> None:
         """A cleared table is one that was damaged or deleted."""
-        clears_table = self._rng.random() < 0.2
+        clears_table = self.rng.random() < 0.2
         if clears_table:
             for entry in self.stage.work.leases.tasks.values():
                 self._end_early(entry)
 
         def before() -> None:
-            for request in self._requests:
-                request.is_over = True
-                if not request.has_ended:
-                    request.has_client = False
-                if request.answering is not None:
-                    request.answering.cancel()
+            self.lose_connections()
             for task in self._background:
                 task.cancel()
 
@@ -177,121 +139,36 @@ class Schedule:
 
     # Claims
 
-    def a_worker_claims(self, worker: str | None = None, claim: str | None = None) -> None:
-        rng = self._rng
-        self._count += 1
-        worker = worker or rng.choice(WORKERS)
+    def send_claim(self, request: ClaimRequest) -> Awaitable[dict[str, Any]]:
+        rng = self.rng
         body: dict[str, Any] = {
-            "worker": worker,
-            "claim": claim or f"claim-{self._count}",
+            "worker": request.worker,
+            "claim": request.claim,
             "max": rng.choice((1, 1, 2, 5)),
             "lease_ms": rng.choice((1_000, 30_000)),
             "wait_ms": rng.choice((0, 20_000, 60_000)),
         }
         if rng.random() < 0.4:
             body["effects"] = [{"name": rng.choice((PAY, ONCE)), "backoff_ms": 100}]
-        request = ClaimRequest(worker, body["claim"])
-        request.answering = asyncio.ensure_future(
-            self.stage.work.claim(body, Token(), request.connection)
-        )
-        self._requests.append(request)
+        return self.stage.work.claim(body, Token(), request.connection)
 
-    def a_worker_repeats_its_claim(self) -> None:
-        """It got no answer, or does not wait for it any longer."""
-        unread = self._unread()
-        if not unread:
-            return
-        request = self._rng.choice(unread)
-        self._give_up(request)
-        self.a_worker_claims(request.worker, request.claim)
-        if self._rng.random() < 0.1:
-            self._arrives_late(request)
-
-    def _arrives_late(self, request: ClaimRequest) -> None:
-        """The front reads an earlier request, of a connection that is closed, after a later one."""
-        late = ClaimRequest(request.worker, request.claim, has_client=False)
-        late.connection.is_closed = True
-        body = {"worker": request.worker, "claim": request.claim, "wait_ms": 1_000}
-        late.answering = asyncio.ensure_future(
-            self.stage.work.claim(body, Token(), late.connection)
-        )
-        self._requests.insert(0, late)
-
-    def _unread(self) -> list[ClaimRequest]:
-        """The last request of each claim without an answer that its worker has read."""
-        last = {(request.worker, request.claim): request for request in self._requests}
-        read = {(request.worker, request.claim) for request in self._requests if request.is_read}
-        return [request for key, request in last.items() if key not in read]
-
-    def _give_up(self, request: ClaimRequest) -> None:
-        if request.has_client:
-            request.has_client = False
-            request.connection.is_closed = self._rng.random() < 0.6
-
-    def a_client_closes(self) -> None:
-        waiting = [request for request in self._requests if request.has_client]
-        if waiting:
-            self._give_up(self._rng.choice(waiting))
-
-    def a_close_arrives(self) -> None:
-        """The front reads the end of a connection whose claim it still answers."""
-        closed = [
-            request
-            for request in self._requests
-            if not request.has_client and not request.is_read and not request.has_ended
-        ]
-        if closed:
-            request = self._rng.choice(closed)
-            request.connection.is_closed = True
-            if request.answering is not None:
-                request.answering.cancel()
-
-    def a_client_reads(self) -> None:
-        ready = [
-            request
-            for request in self._requests
-            if request.has_client and not request.is_read and request.answer is not None
-        ]
-        if ready:
-            self._reads(self._rng.choice(ready))
-
-    def _reads(self, request: ClaimRequest) -> None:
-        request.is_read, request.has_client = True, False
-        for document in request.answer["tasks"]:
-            self._takes(request, document)
-
-    def a_delivery_is_known(self) -> None:
-        """READ proves nothing; UNREAD is certain; a reset may follow a read answer."""
-        done = [
-            request
-            for request in self._requests
-            if request.has_ended and not request.is_over and not request.has_client
-        ]
-        if not done:
-            return
-        request = self._rng.choice(done)
-        request.is_over = True
-        if request.is_read:
-            delivery = self._rng.choice((Delivery.READ, Delivery.READ, Delivery.IN_DOUBT))
-        else:
-            delivery = self._rng.choice((Delivery.READ, Delivery.UNREAD, Delivery.IN_DOUBT))
-        if delivery is Delivery.IN_DOUBT:
-            for task in self._tasks():
-                if (task.worker, task.claim) == (request.worker, request.claim):
-                    task.may_be_over = True
-        request.connection.ends(delivery)
+    def reset(self, request: ClaimRequest) -> None:
+        """The connection of an answer was reset: its leases may end."""
+        for task in self._tasks():
+            if (task.worker, task.claim) == (request.worker, request.claim):
+                task.may_be_over = True
 
     # Workers
 
     def _tasks(self) -> list[ReadTask]:
         return [task for tasks in self._read.values() for task in tasks]
 
-    def _takes(self, request: ClaimRequest, document: dict[str, Any]) -> None:
+    def takes(self, request: ClaimRequest, document: dict[str, Any]) -> None:
         """Check that a worker may have the attempt that it has read."""
         now_ns = self.stage.clock.wall_ns
         task = ReadTask(
             request.worker, request.claim, document["task"], document["effect"],
-            document["epoch"], document["lease_until_ns"], has_begun=self._rng.random() < 0.7,
+            document["epoch"], document["lease_until_ns"], has_begun=self.rng.random() < 0.7,
         )  # fmt: skip
         for earlier in self._read[task.task]:
             if earlier.is_unused:
@@ -306,7 +183,7 @@ class Schedule:
 
     def _some_task(self) -> ReadTask | None:
         tasks = self._tasks()
-        return self._rng.choice(tasks[-6:]) if tasks else None
+        return self.rng.choice(tasks[-6:]) if tasks else None
 
     def _run(self, request: Any) -> None:
         running = asyncio.ensure_future(request)
@@ -316,7 +193,7 @@ class Schedule:
         task = self._some_task()
         if task is not None and not task.is_unused:
             task.has_begun = True
-            kind = self._rng.choice(("ok", "ok", "busy", "final", "held", "parked"))
+            kind = self.rng.choice(("ok", "ok", "busy", "final", "held", "parked"))
             self._run(self._result(task, kind))
 
     async def _result(self, task: ReadTask, kind: str) -> None:
@@ -389,7 +266,7 @@ class Schedule:
         task = self._some_task()
         if task is None:
             return
-        if self._rng.random() < 0.5:
+        if self.rng.random() < 0.5:
             self._run(self._retry({"tasks": [task.task]}))
             return
         self._run(self._reclaim(task))
@@ -410,8 +287,7 @@ class Schedule:
             self._background.remove(task)
             if not task.cancelled():
                 task.result()
-        for request in self._requests:
-            assert request.answer is None or request.answer["tasks"] is not None
+        self.check_answers()
         begun: dict[Any, int] = {}
         for record in self.stage.link.journal:
             if isinstance(record, Attempt) and record.phase == "begun":
@@ -421,11 +297,7 @@ class Schedule:
 
     async def end(self) -> None:
         """Everything works again, and every client is gone: each task can be settled."""
-        for request in self._requests:
-            if not request.has_ended:
-                request.connection.is_closed = True
-                if request.answering is not None:
-                    request.answering.cancel()
+        self.close_all()
         await self.stage.settle_down()
         self.check()
         link = self.stage.link
@@ -456,7 +328,7 @@ class Schedule:
                 self.stage.work.claim(body, Token(), request.connection)
             )
             await self.stage.settle_down()
-            self._reads(request)
+            self.reads(request)
             for task in [task for task in self._tasks() if task.claim == request.claim]:
                 sending = asyncio.ensure_future(self._result(task, "ok"))
                 await self.stage.settle_down()

@@ -25,7 +25,7 @@ from aos.store.stored_world import empty_state, open_stored, state_of
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
-    from aos.core.kernel_protocol import KernelProtocol
+    from aos.core.kernel_protocol import KernelProtocol, OpenKernel
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called after each frame with (records folded, records in all)."""
@@ -72,11 +72,13 @@ def restore_kernel(
     progress: Progress | None = None,
     limits: Limits = LIMITS,
     keeps: bool = False,
+    opens: OpenKernel | None = None,
 ) -> KernelProtocol:
     """Open a kernel at the newest snapshot and let it follow the frames after that (H-40, H-40a).
 
     ``read`` is the store's reader, by default, or one that also finds blobs that are on their way
-    to the store; ``verify`` and ``keeps`` are as for ``open_kernel``.
+    to the store; ``verify`` and ``keeps`` are as for ``open_kernel``, and ``opens`` is as for
+    ``open_stored``.
 
     Raises:
         Damage: As ``restore``.
@@ -89,6 +91,7 @@ def restore_kernel(
         verify=verify,
         limits=limits,
         keeps=keeps,
+        opens=opens,
     )
     _follow(store, kernel.tip, head, kernel.follow, progress)
     check_end(kernel.tip, kernel.figures().world_key, head)

@@ -104,6 +104,11 @@ class CoreDefect(Exception):
     """The core trapped: its own error, not one of its input. Its instance is not used any more."""
 
 
+class CoreUnusable(Exception):
+    """An operation after one that left the core's world half changed, or after a trap (CR-12). The
+    host opens another kernel, which continues from the journal."""
+
+
 class ProbeRefused(Exception):
     """A probe, which only tests ask for, says why it could not read its bytes."""
 
@@ -235,9 +240,13 @@ class CoreInstance:
             Damage: The core found it. An exception of ``read`` or ``find`` is raised as it is.
             ProbeRefused: A probe could not read its bytes.
             CoreDefect: The core trapped.
+            CoreUnusable: It trapped before.
         """
         assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
-        assert not self._is_broken, "this core has trapped"
+        if self._is_broken:
+            raise CoreUnusable(
+                f"operation {name} of the fast core: it trapped before (open another kernel)"
+            )
         context, memory, u32 = self._context, self._memory, self._u32
         size = len(request)
         # A memory never becomes smaller, so a place that was in it stays in it.

@@ -86,6 +86,7 @@ _ERASED: Final = 4
 _OK: Final = b"\0\0\0\0"
 _DAMAGE: Final = 1
 _HOST: Final = 2
+_UNWRITABLE: Final = 4
 
 _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
 _STATUS: Final = struct.Struct("<I")
@@ -239,6 +240,7 @@ class CoreInstance:
         Raises:
             Damage: The core found it. An exception of ``read`` or ``find`` is raised as it is.
             ProbeRefused: A probe could not read its bytes.
+            ValueError: A field of an input is none that a message or record can hold.
             CoreDefect: The core trapped.
             CoreUnusable: It trapped before.
         """
@@ -271,6 +273,8 @@ class CoreInstance:
         if status == _HOST:
             assert problem is not None, "an import said that it keeps an exception"
             return problem
+        if status == _UNWRITABLE:
+            return ValueError("a field of an input is none that a message or record can hold")
         if status != _DAMAGE:
             return ProbeRefused(text)
         # The reader's exception may be of a class that says more: erased, not damaged.

@@ -239,8 +239,8 @@ class FastKernel(KernelProtocol):
         """Decide as the protocol says.
 
         Raises:
-            ValueError: A field is none that a record can hold: a number below 0 or of more than 64
-                bits, a hash of another length, text that is not Unicode. Nothing has changed.
+            ValueError: A field is none that a message or record can hold, and no rule refuses the
+                input before (CR-19). Nothing has changed.
         """
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"

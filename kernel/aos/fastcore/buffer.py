@@ -36,7 +36,7 @@ from wasmtime import _bindings, _ffi
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage, Erased
-from aos.fastcore.errors import CoreDefect
+from aos.fastcore.errors import CoreDefect, CoreUnusable
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
 from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, fingerprint_of, require_wasmtime
 from aos.sandbox.lowlevel import (
@@ -94,6 +94,7 @@ _ERASED: Final = 4
 _OK: Final = 0
 _DAMAGE: Final = 1
 _HOST: Final = 2
+_UNWRITABLE: Final = 4
 
 _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
 _STATUS: Final = struct.Struct("<I")
@@ -283,10 +284,15 @@ class CoreInstance:
         Raises:
             Damage: The core found it. An exception of ``read`` or ``find`` is raised as it is.
             ProbeRefused: A probe could not read its bytes.
+            ValueError: A field of an input is none that a message or record can hold.
             CoreDefect: The core trapped.
+            CoreUnusable: It trapped before.
         """
         assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
-        assert not self._is_broken, "this core has trapped"
+        if self._is_broken:
+            raise CoreUnusable(
+                f"operation {name} of the fast core: it trapped before (open another kernel)"
+            )
         u32 = self._u32
         size = len(request)
         # A memory never becomes smaller, so a place that was in it stays in it.
@@ -323,6 +329,8 @@ class CoreInstance:
         if status == _HOST:
             assert problem is not None, "an import said that it keeps an exception"
             return problem
+        if status == _UNWRITABLE:
+            return ValueError("a field of an input is none that a message or record can hold")
         if status != _DAMAGE:
             return ProbeRefused(text)
         # The reader's exception may be of a class that says more: erased, not damaged.

@@ -1,5 +1,6 @@
 """For every test: one seed for all random choices of the run; compiled code in a folder of the run,
-which all its processes share; a test that hangs ends its process with the stacks of all threads.
+which all its processes share; the kernel in Python, unless ``AOS_CORE`` or a test names another;
+a test that hangs ends its process with the stacks of all threads.
 
 The run prints its seed, its part, and the files that took most processor time.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
 from tests.part import VARIABLE as PART_VARIABLE
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_seed import VARIABLE as SEED_VARIABLE
@@ -87,6 +89,8 @@ def _folder() -> Path:
     RUST_STD.mkdir(parents=True, exist_ok=True)
     (folder / "rust-std").symlink_to(RUST_STD)
     os.environ["AOS_CACHE_DIR"] = str(folder)
+    # Else each `aos replay` compiles the second kernel, for seconds; tests of it name it.
+    os.environ.setdefault(CORE_VARIABLE, CoreKind.PYTHON.value)
     # Else each of the many processes that tests start compiles every file that it imports.
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -165,4 +165,4 @@ def nothing(calls: Sequence[Call], ran: Sequence[Ran]) -> tuple[bytes, tuple[Cal
     text = "".join(f"\\{byte:02x}" for byte in answer)
     wasm = bytes(wasmtime.wat2wasm(_WAT.format(answer=text, length=len(answer))))
     hash = content_hash(wasm)
-    return wasm, tuple(replace(call, module=hash, entrypoint="count") for call in calls)
+    return wasm, tuple(call._replace(module=hash, entrypoint="count") for call in calls)

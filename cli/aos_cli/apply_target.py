@@ -18,7 +18,7 @@ from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import WORLD_FILE
 from aos.manifest.load import Loaded, ManifestProblems
 from aos.shell_text import shell_word
-from aos_cli.open_writing import patience
+from aos_cli.open_writing import current_core, patience
 from aos_cli.options import check_abi, client_of
 from aos_cli.output import note, progress
 
@@ -108,7 +108,9 @@ class ApplyTarget:
                     progress=advance,
                 )  # fmt: skip
             else:
-                with open_writer(self.world, patience=patience(), progress=advance) as writer:
+                with open_writer(
+                    self.world, core=current_core(), patience=patience(), progress=advance
+                ) as writer:
                     applied = self._applied(writer, loaded, mode=mode, leave_cells=leave_cells)
         ways = None
         if applied.blockers and self.proposal is None:

@@ -77,6 +77,7 @@ def world(document: Document) -> None:
         ("as it was", f"after record {document['at']:,}")
         if document["at"] is not None
         else ("process", _process(document["process"], document["origin"])),
+        ("core", _core(document)),
         (
             "journal",
             _journal(journal),
@@ -161,6 +162,15 @@ def _process(process: Document | None, origin: str | None) -> str:
         "queued"
     )
     return f"{text}; {process['no_room']}" if process["no_room"] else text
+
+
+def _core(document: Document) -> str:
+    """The kernel of the process that runs the world, and the one that the last start names."""
+    process, start = document["process"] or {}, document.get("last_start")
+    parts = [f"{process['core']} runs it"] if process.get("core") else []
+    if start is not None:
+        parts.append(f"last start: {short(start['core'], 40)} (record {start['record']:,})")
+    return "; ".join(parts) or "not named by the latest records"
 
 
 def _snapshot(snapshot: Document | None) -> str:

@@ -143,10 +143,10 @@ def _command_function(command: registry.Command) -> Any:
     function = command.load()
     if command.path not in registry.WRITING and not command.is_writing:
         return function
-    # Commands that only read do not need what makes the option.
-    from aos_cli.open_writing import with_timeout  # noqa: PLC0415
+    # Commands that only read do not need what makes the options.
+    from aos_cli.open_writing import with_writing_options  # noqa: PLC0415
 
-    return with_timeout(function)
+    return with_writing_options(function)
 
 
 def _epilog(command: registry.Command) -> str:

@@ -1,8 +1,8 @@
-"""Open a world for writing, for the time that ``--timeout`` gives; every command that sends
-something begins with this (spec/cli.md, C-8a).
+"""Open a world for writing: every command that sends something begins with this, with its options
+``--timeout`` and ``--core`` (spec/cli.md, C-8a, C-8b).
 
-The option is the same everywhere, so the functions of commands do not name it: ``lazy_group`` adds
-it to those of ``registry.WRITING``, and ``patience`` reads it.
+The options are the same everywhere, so the functions of commands do not name them: ``lazy_group``
+adds them to those of ``registry.WRITING``; ``patience`` and ``current_core`` read them.
 
 Writing commands name a cell in their output by its workflow, and by its key as JSON.
 """
@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from aos.core.journal.records import CellId
+from aos.fastcore.core_kind import CoreKind
 from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.manifest.effective import Effective
 from aos.read.lens.words import as_json, name_cell
+from aos_cli.core_option import Core, chosen_core
 from aos_cli.options import option, span
 from aos_cli.output import note, progress
 
@@ -40,17 +42,20 @@ Timeout = Annotated[
 ]
 
 
-class _CurrentTimeout:
-    """The ``--timeout`` of the command that runs."""
+class _CurrentOptions:
+    """The ``--timeout`` and the ``--core`` of the command that runs."""
 
     timeout_ns: int = _DEFAULT_NS
+    core: CoreKind | None = None
 
 
 @contextmanager
 def writing_to(world: Path) -> Iterator[Writer]:
     """Open the world for the block, and show the progress of reading its journal."""
     with progress("reading the journal") as advance:
-        writer = open_writer(world, patience=patience(), progress=advance, report=note)
+        writer = open_writer(
+            world, core=current_core(), patience=patience(), progress=advance, report=note
+        )
     for remark in writer.folder.remarks():
         note(f"aos: {remark}")
     with writer:
@@ -64,23 +69,39 @@ def patience() -> WaitPatience:
 
 def chosen_timeout_s() -> float:
     """The value of this command's ``--timeout``, in seconds."""
-    return _CurrentTimeout.timeout_ns / _SECOND_NS
+    return _CurrentOptions.timeout_ns / _SECOND_NS
 
 
-def with_timeout(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option to the function of a command that writes."""
+def current_core() -> CoreKind | None:
+    """The kernel with which this command opens a world that no process runs; None: the host
+    chooses."""
+    return _CurrentOptions.core
+
+
+def with_writing_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to the function of a command that writes. A ``timeout`` that it has already
+    is its own."""
+    function_signature = signature(function, eval_str=True)
+    has_own_timeout = "timeout" in function_signature.parameters
 
     @wraps(function)
-    def wrapper(*words: Any, timeout: int | None = None, **options: Any) -> Any:
-        _CurrentTimeout.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+    def wrapper(*words: Any, core: CoreKind | None = None, **options: Any) -> Any:
+        timeout = None if has_own_timeout else options.pop("timeout", None)
+        _CurrentOptions.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+        _CurrentOptions.core = chosen_core(core)
         try:
             return function(*words, **options)
         finally:
-            _CurrentTimeout.timeout_ns = _DEFAULT_NS
+            _CurrentOptions.timeout_ns, _CurrentOptions.core = _DEFAULT_NS, None
 
-    option = Parameter("timeout", Parameter.KEYWORD_ONLY, default=None, annotation=Timeout)
-    function_signature = signature(function, eval_str=True)
-    parameters = [*function_signature.parameters.values(), option]
+    added = {"core": Core} if has_own_timeout else {"timeout": Timeout, "core": Core}
+    parameters = [
+        *function_signature.parameters.values(),
+        *(
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+            for name, annotation in added.items()
+        ),
+    ]
     wrapper.__signature__ = function_signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper

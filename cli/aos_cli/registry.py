@@ -75,15 +75,15 @@ WRITING: Final = frozenset(
     {
         *("apply", "send", "snapshot", "gc", "erase"),
         *("cells retry", "cells unpin", "cells end", "cells remove"),
-        *("effects cancel", "effects settle", "linear wake", "linear cancel"),
+        *("effects cancel", "effects settle", "linear start", "linear wake", "linear cancel"),
         *("schedule create", "schedule pause", "schedule resume", "schedule trigger"),
         "schedule delete",
-        *("flow signal", "flow cancel", "flow resume"),
+        *("flow start", "flow signal", "flow cancel", "flow resume"),
         *("gov propose", "gov approve", "gov reject", "gov withdraw", "gov submit", "gov apply"),
         "gov shadow",
     }
 )
-"""The paths of commands that open a world through ``open_writing``. Two more, ``flow start`` and
+"""The paths of commands that open a world through ``open_writing``. Two of them, ``flow start`` and
 ``linear start``, have a ``--timeout`` of their own, for what they wait for afterwards."""
 
 COMMANDS: Final = (

@@ -39,7 +39,7 @@ VERBS = {
     "Rebuild", "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start",
     "Stop", "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
 }  # fmt: skip
-EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout"}
+EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout", "--core"}
 
 
 COMMANDS = {

@@ -49,7 +49,7 @@ def test_inspect_world(aos: Aos, lived_in: Path) -> None:
     assert list(document) == [
         "path", "world", "world_key", "operators", "semantics", "created_ns", "journal",
         "manifest", "versions", "cells", "intents", "mail", "submissions", "at", "snapshot",
-        "ancestors", "process",
+        "ancestors", "last_start", "process",
         "origin",
     ]  # fmt: skip
     assert document["process"] is None
@@ -318,7 +318,7 @@ def test_replay_counts_what_was_the_same(aos: Aos, settled: Path) -> None:
 
     assert text.code == 0
     assert text.out.splitlines()[0] == (
-        f"replay: byte-identical to record {document['seq']} (core python)"
+        f"replay: byte-identical to record {document['seq']} (core python, written by python)"
     )
     assert "  6 steps executed again, 1 fault among them" in text.out
     assert "  1 effect asked for again, 1 receipt checked again" in text.out
@@ -350,9 +350,9 @@ def test_a_divergence_is_exit_3_and_shown_decoded(
         "aos: frame 9, record 11 (step of host/puppet@1 wait): replay differs in state.qty: "
         "expected 2 as recorded, found 3 recomputed"
     )
-    assert (
-        text.out
-        == "replay: differs (core python)\nstate\n  $.qty\n    recorded    2\n    recomputed  3\n"
+    assert text.out == (
+        "replay: differs (core python, written by python)\n"
+        "state\n  $.qty\n    recorded    2\n    recomputed  3\n"
     )
     assert document.json["identical"] is False
     assert document.json["record"] == 11

@@ -76,9 +76,6 @@ class DecidingMirror(Mirror):
         """Take the same part of a decision; the reference came to ``expected``."""
         try:
             found = on_owner(lambda: begin(self.core))
-        except ValueError:
-            self._is_asked = False
-            return  # an input with a field that the core cannot be given
         except Damage as damage:
             if not isinstance(expected, Damage) or str(expected) != str(damage):
                 raise Differs(f"{place}: expected {expected!r}, found {damage!r}") from damage

@@ -31,6 +31,18 @@ def test_a_core_with_another_hash_is_refused(tmp_path: Path) -> None:
     assert "--core python" in words
 
 
+@pytest.mark.parametrize("name", ["core.wasm", "core.sha256"])
+def test_a_core_without_one_of_its_files_is_refused(tmp_path: Path, name: str) -> None:
+    for each in {"core.wasm", "core.sha256"} - {name}:
+        shutil.copyfile(SHIPPED / each, tmp_path / each)
+
+    with pytest.raises(Damage, match="the fast core cannot be read") as refused:
+        buffer.read_core(tmp_path)
+
+    assert name in str(refused.value)
+    assert "--core python" in str(refused.value)
+
+
 def test_the_shipped_core_is_read() -> None:
     assert buffer.read_core(SHIPPED) == (SHIPPED / "core.wasm").read_bytes()
 

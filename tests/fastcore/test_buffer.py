@@ -9,7 +9,7 @@ import pytest
 
 from aos.errors import Damage, Erased, Refused
 from aos.fastcore.buffer import shipped_code
-from aos.fastcore.errors import CoreDefect
+from aos.fastcore.errors import CoreDefect, CoreUnusable
 from aos.fastcore.fold_core import CoreOperation, FoldCore
 from aos.sandbox.caps import MIB
 from aos.values.cbor import encode
@@ -49,7 +49,7 @@ def test_a_defect_names_its_operation_and_ends_the_core() -> None:
     core = made_core()
     with pytest.raises(CoreDefect, match=r"(?s)operation take .*the world is open"):
         on_owner(core.take)
-    with pytest.raises(AssertionError, match="has trapped"):
+    with pytest.raises(CoreUnusable, match="operation open of the fast core: it trapped before"):
         on_owner(lambda: core.open(SOME))
 
 

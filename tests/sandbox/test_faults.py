@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import struct
+from typing import NoReturn
 
 import pytest
 
@@ -129,12 +130,13 @@ def test_an_interpreter_without_room_is_environmental(
 ) -> None:
     """S-46: the store is deleted on this way out too."""
 
-    def no_room(*_: object) -> bytes:
-        raise MemoryError
+    class Unreadable(bytearray):
+        def __getitem__(self, _: object) -> NoReturn:
+            raise MemoryError
 
     call = bench.call("echo_packed", b"x")
     with monkeypatch.context() as patch:
-        patch.setattr("aos.sandbox.lowlevel.ctypes.string_at", no_room)
+        patch.setattr(bench.sandbox._runner, "_view", lambda _: Unreadable())
         for _ in range(5):
             ran = bench.sandbox.run(call)
 

@@ -11,6 +11,7 @@ import gc
 import inspect
 import resource
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from aos.errors import Refused
 from aos.sandbox import config
 from aos.sandbox.config import BEHAVIOUR, FEATURES, PULLEY, WASMTIME, fingerprint
 from aos.sandbox.engine import MODULES_MAX, TRAP_WORDS, Sandbox
-from aos.sandbox.lowlevel import LAYOUT, SIGNATURES
+from aos.sandbox.lowlevel import LAYOUT, SIGNATURES, unconverted_functions
 from tests.sandbox.bench import Bench
 from tests.sandbox.corpus import assemble
 
@@ -69,6 +70,50 @@ def test_each_signature_is_the_librarys(name: str) -> None:
 
     assert as_declared(function.restype) == returns
     assert tuple(map(as_declared, function.argtypes)) == takes
+
+
+def test_each_argument_is_prepared_as_the_signature_declares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S-31: a plain number would be cut to 32 bits."""
+    called: set[str] = set()
+
+    def watched(name: str, function: Callable[..., object]) -> Callable[..., object]:
+        takes = SIGNATURES[name][1]
+
+        def call(*arguments: object) -> object:
+            assert len(arguments) == len(takes)
+            for argument, kind in zip(arguments, takes, strict=True):
+                # The text of a prepared argument begins with its type's letter: <cparam 'P' (0x1)>.
+                is_null = argument is None and kind is ctypes.c_void_p
+                assert is_null or repr(argument).startswith(f"<cparam '{letter_of(kind)}' ")
+            called.add(name)
+            return function(*arguments)
+
+        return call
+
+    functions = unconverted_functions()
+    monkeypatch.setattr(
+        "aos.sandbox.lowlevel.unconverted_functions",
+        lambda: {name: watched(name, function) for name, function in functions.items()},
+    )
+    bench = Bench()
+
+    for module in ("echo_pair", "echo_packed", "echo_return_pointer"):
+        assert bench.run(module, b"a word").output == b"a word"
+    bench.fault("traps", entrypoint="zero")
+    bench.fault("panic_words", entrypoint="literal")
+    bench.fault("alloc_negative", b"x")
+    bench.fault("segment_outside", b"x")
+
+    texts = {"wasmtime_trap_code", "wasm_trap_message", "wasm_trap_delete",
+             "wasmtime_error_message", "wasmtime_error_delete", "wasm_byte_vec_delete"}  # fmt: skip
+    assert called == set(SIGNATURES) - texts
+
+
+def letter_of(kind: type) -> str:
+    letter: str = kind._type_  # type: ignore[attr-defined]  # of every simple type of ctypes
+    return letter
 
 
 def test_each_layout_is_the_librarys() -> None:

@@ -208,7 +208,7 @@ def test_a_world_may_be_verified_while_it_runs(small: tuple[MemoryStore, Journal
         submission_id="name", seq=5, payload=journal.made[-1].submissions[0].payload
     )
     (intent,) = (hash for hash, row in store.intents() if row.settled_seq == 8)
-    store._intents[intent] = replace(store._intents[intent], index=7)
+    store._intents[intent] = store._intents[intent]._replace(index=7)
     assert len(list(differences(store, rows))) == 1
 
 

@@ -13,7 +13,14 @@ from aos.values.digests import Hash
 seqs = st.integers(1, 2**64 - 1)
 indexes = st.integers(0, 2**32 - 1)
 hashes = st.binary(min_size=32, max_size=32).map(Hash)
-open_rows = st.builds(IntentRow, opened_seq=seqs, index=indexes, abandoned=st.booleans())
+open_rows = st.builds(
+    IntentRow,
+    opened_seq=seqs,
+    index=indexes,
+    settled_seq=st.none(),
+    receipt_digest=st.none(),
+    abandoned=st.booleans(),
+)
 settled_rows = st.builds(
     IntentRow,
     opened_seq=seqs,

@@ -29,8 +29,8 @@ def version(number: int, *names: str, **more: int) -> list[dict[str, object]]:
     return nodes(version=number, governance=block(*names or ("ann", "bob", "cat"), **more))
 
 
-def governed(**more: int) -> World:
-    return World(version(1, **more), modules=MODULES)
+def governed(*, core: str | None = None, **more: int) -> World:
+    return World(version(1, **more), modules=MODULES, core=core)
 
 
 def test_approvers_have_keys_of_the_test() -> None:

@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from aos.errors import BadUsage, Damage
+from aos.fastcore.core_kind import CoreKind
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.replay.replay_store import replay_bundle, replay_store, verify_bundle
+from aos.prove.replay.second_opinion import (
+    ReplayCores,
+    core_of_bundle,
+    core_of_store,
+    second_core,
+)
 from aos.prove.report.audit_report import audit_report
 from aos.prove.report.html_page import html_page
 from aos.prove.report.markdown_page import markdown_page
@@ -18,6 +25,7 @@ from aos.prove.verify.findings import FindingKind
 from aos.prove.verify.journal_source import source_of_bundle, source_of_store
 from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.reader import open_bundle
+from aos_cli.core_option import chosen_core
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, flag, option
 from aos_cli.output import Advance, line, note, print_json, progress, write
 from aos_cli.replay_start import until_interrupted
@@ -53,10 +61,11 @@ def audit(
             expected="one of " + ", ".join(PAGES),
             actual=repr(out.suffix),
         )
+    core = chosen_core(None) if with_replay else None
     report = (
-        _of_world(open_folder(world), with_replay=with_replay)
+        _of_world(open_folder(world), core, with_replay=with_replay)
         if file is None
-        else _of_bundle(file, with_replay=with_replay)
+        else _of_bundle(file, core, with_replay=with_replay)
     )
     if out is not None:
         write_page(out, PAGES[out.suffix](report), force=force)
@@ -69,28 +78,33 @@ def audit(
     return Damage.exit_code if _is_damaged(report) else 0
 
 
-def _of_world(folder: WorldFolder, *, with_replay: bool) -> ReportDocument:
+def _of_world(folder: WorldFolder, named: CoreKind | None, *, with_replay: bool) -> ReportDocument:
     with progress("verifying") as advance:
         verified = verify_world(folder.path, on_progress=lambda seq: advance(seq, 0))
     # This process would die of reading such a file.
     if any(finding.kind is FindingKind.STORE_UNREADABLE for finding in verified.findings):
         return audit_report(None, verified)
     with folder.open_store(readonly=True) as store:
-        replayed = None
+        replayed, cores = None, None
         if with_replay:
+            cores = _cores(named, core_of_store(store))
+            core = cores.core
             replayed = _replayed(
-                lambda tell: replay_store(store, on_progress=lambda seq: tell(seq, verified.seq))
+                lambda tell: replay_store(
+                    store, core=core, on_progress=lambda seq: tell(seq, verified.seq)
+                )
             )
         with progress("reading the journal") as advance:
             return audit_report(
                 source_of_store(store),
                 verified,
                 replayed,
+                cores,
                 on_progress=lambda seq: advance(seq, verified.seq),
             )
 
 
-def _of_bundle(file: Path, *, with_replay: bool) -> ReportDocument:
+def _of_bundle(file: Path, named: CoreKind | None, *, with_replay: bool) -> ReportDocument:
     with progress("verifying") as advance:
         verified = verify_bundle(file, on_progress=lambda seq: advance(seq, 0))
     try:
@@ -98,16 +112,23 @@ def _of_bundle(file: Path, *, with_replay: bool) -> ReportDocument:
     except Damage:
         return audit_report(None, verified)
     with bundle:
-        replayed = None
+        replayed, cores = None, None
         if with_replay:
-            replayed = _replayed(lambda tell: replay_bundle(bundle, on_progress=tell))
+            cores = _cores(named, core_of_bundle(bundle))
+            core = cores.core
+            replayed = _replayed(lambda tell: replay_bundle(bundle, core=core, on_progress=tell))
         with progress("reading the journal") as advance:
             return audit_report(
                 source_of_bundle(bundle),
                 verified,
                 replayed,
+                cores,
                 on_progress=lambda seq: advance(seq, verified.seq),
             )
+
+
+def _cores(named: CoreKind | None, written_by: str) -> ReplayCores:
+    return ReplayCores(core=named or second_core(written_by), written_by=written_by)
 
 
 def _replayed(run: Callable[[Advance], ReplayReport]) -> ReplayReport | Damage:

@@ -9,7 +9,7 @@ from aos.host.retention.gc import SNAPSHOTS_KEPT, Collected, collect_world
 from aos.host.retention.marking import BASE, MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
-from aos_cli.open_writing import patience
+from aos_cli.open_writing import current_core, patience
 from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, option
 from aos_cli.output import line, print_json, progress
 
@@ -38,8 +38,9 @@ def gc(
         raise BadUsage(f"--keep-snapshots: expected 1 or more, found {keep}")
     with progress("looking for what is needed") as advance:
         collection = collect_world(
-            world, keep=keep, is_dry=dry_run, patience=patience(), progress=advance
-        )
+            world, keep=keep, is_dry=dry_run, core=current_core(), patience=patience(),
+            progress=advance,
+        )  # fmt: skip
     if json:
         print_json(_document(collection))
     else:

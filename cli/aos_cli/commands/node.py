@@ -18,6 +18,7 @@ from aos.node.node_settings import read_settings
 from aos.node.running import LISTEN, NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import ListenAddress, Tls
 from aos.worker.host_root import host_environment, with_machine
+from aos_cli.core_option import Core, chosen_core
 from aos_cli.options import (
     DEFAULT_WORLD,
     AllowHttp,
@@ -103,9 +104,11 @@ def node(
     host_root: HostRoot = None,
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
+    core: Core = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
+    kind = chosen_core(core)
     values = Secrets(secrets)
     specs = with_machine(executors or [], host_root)
     environment = host_environment(host_root, world)
@@ -135,6 +138,7 @@ def node(
                         front=FRONT,
                         snapshot_every=Every(records=snapshot_records),
                         cells_kept=cell_cache_size,
+                        core=kind,
                         report=note,
                         on_fold=screen.fold,
                         on_started=start.started,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -14,10 +16,12 @@ from aos.host.folder.folder import open_folder
 from aos.prove.replay.difference import FieldDifference
 from aos.prove.replay.replay_report import Divergence, ReplayReport
 from aos.prove.replay.replay_store import replay_bundle, replay_store
+from aos.prove.replay.second_opinion import core_of_bundle, core_of_store, second_core
 from aos.read.lens.words import count, short
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
+from aos_cli.core_option import chosen_core
 from aos_cli.options import DEFAULT_WORLD, Abi, Bundle, Json, World, check_abi, option
 from aos_cli.output import Advance, line, note, print_json, progress
 from aos_cli.replay_against import run_against
@@ -27,6 +31,9 @@ VALUE_CHARACTERS: Final = 2000
 """How much of one side of a difference is shown. ``--json`` has all of it."""
 
 ERASURES_SHOWN: Final = 10
+
+CORE_CHARACTERS: Final = 40
+"""How much is shown of the name of a kernel that a journal names."""
 
 
 class Engine(Enum):
@@ -47,8 +54,26 @@ class Core(Enum):
     def kernels(self) -> tuple[CoreKind, ...]:
         return tuple(CoreKind) if self is Core.BOTH else (CoreKind(self.value),)
 
+    @property
+    def text(self) -> str:
+        return "cores python and fast" if self is Core.BOTH else f"core {self.value}"
+
 
 Outcome: TypeAlias = ReplayReport | Divergence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replayed:
+    """The kernels that decided a journal again, the name of the one that wrote it, and what each of
+    the former came to."""
+
+    core: Core
+    written_by: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def cores_text(self) -> str:
+        return f"{self.core.text}, written by {short(self.written_by, CORE_CHARACTERS)}"
 
 
 def replay(
@@ -57,8 +82,9 @@ def replay(
     core: Annotated[
         Core | None,
         typer.Option(
-            help="Decide again with the kernel in Python (default), with the second one in Rust "
-            "(fast), or with both, which must agree."
+            help="Decide again with the kernel in Python, with the one in Rust (fast), or with "
+            "both, which must agree (default: AOS_CORE, else the kernel that did not write the "
+            "journal)."
         ),
     ] = None,
     engine: Annotated[
@@ -103,26 +129,24 @@ def replay(
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     target = PULLEY if engine is Engine.PULLEY else None
-    core = core or Core.PYTHON
-    outcomes: list[Outcome] = []
+    if core is None:
+        kind = chosen_core(None)
+        core = None if kind is None else Core(kind.value)
     with progress("replaying") as advance:
-        for kernel in core.kernels:
-            try:
-                if file is None:
-                    outcomes.append(_of_world(world, target, start, kernel, advance))
-                else:
-                    outcomes.append(_of_bundle(file, target, kernel, advance))
-            except Divergence as divergence:
-                outcomes.append(divergence)
-    return _told(core, outcomes, json=json)
+        if file is None:
+            replayed = _of_world(world, target, start, core, advance)
+        else:
+            replayed = _of_bundle(file, target, core, advance)
+    return _told(replayed, json=json)
 
 
-def _told(core: Core, outcomes: list[Outcome], *, json: bool) -> int:
+def _told(replayed: _Replayed, *, json: bool) -> int:
     """Print the outcome of all cores and return the exit code.
 
     Raises:
         Damage: The cores came to different outcomes.
     """
+    outcomes = replayed.outcomes
     documents = [outcome.to_document() for outcome in outcomes]
     first, *others = [{**document, "seconds": None} for document in documents]
     if any(other != first for other in others):
@@ -133,14 +157,15 @@ def _told(core: Core, outcomes: list[Outcome], *, json: bool) -> int:
             hint="replay with --core python, which is the reference, and report this",
         )
     if json:
-        print_json({"core": core.value, **documents[-1]})
+        cores = {"core": replayed.core.value, "written_by": replayed.written_by}
+        print_json({**cores, **documents[-1]})
     outcome = outcomes[-1]
     if isinstance(outcome, Divergence):
         if not json:
-            _show_divergence(outcome, core)
+            _show_divergence(outcome, replayed.cores_text)
         return Damage.exit_code
     if not json:
-        _show(outcome, core)
+        _show(outcome, replayed.cores_text)
     return 0
 
 
@@ -151,40 +176,57 @@ def _short_outcome(outcome: Outcome) -> str:
 
 
 def _of_world(
-    world: Path, target: str | None, start: str | None, core: CoreKind, advance: Advance
-) -> ReplayReport:
+    world: Path, target: str | None, start: str | None, core: Core | None, advance: Advance
+) -> _Replayed:
     with open_folder(world).open_store(readonly=True) as store:
         head = store.head()
         last = 0 if head is None else head.seq
         row = None if start is None else snapshot_named(store, start)
-        return until_interrupted(
-            lambda tell: replay_store(
-                store,
-                target=target,
-                start=row,
-                core=core,
-                on_progress=lambda seq: tell(seq, last),
-            ),
-            advance,
-        )
+
+        def run(kernel: CoreKind) -> ReplayReport:
+            return until_interrupted(
+                lambda tell: replay_store(
+                    store,
+                    target=target,
+                    start=row,
+                    core=kernel,
+                    on_progress=lambda seq: tell(seq, last),
+                ),
+                advance,
+            )
+
+        return _replayed(core, core_of_store(store), run)
 
 
-def _of_bundle(file: Path, target: str | None, core: CoreKind, advance: Advance) -> ReplayReport:
+def _of_bundle(file: Path, target: str | None, core: Core | None, advance: Advance) -> _Replayed:
     with open_bundle(file) as bundle:
-        return until_interrupted(
-            lambda tell: replay_bundle(bundle, target=target, core=core, on_progress=tell),
-            advance,
-        )
+
+        def run(kernel: CoreKind) -> ReplayReport:
+            return until_interrupted(
+                lambda tell: replay_bundle(bundle, target=target, core=kernel, on_progress=tell),
+                advance,
+            )
+
+        return _replayed(core, core_of_bundle(bundle), run)
 
 
-def _core_text(core: Core) -> str:
-    return "cores python and fast" if core is Core.BOTH else f"core {core.value}"
+def _replayed(
+    core: Core | None, written_by: str, run: Callable[[CoreKind], ReplayReport]
+) -> _Replayed:
+    """Replay with a kernel, or with both; by default with the one that did not write the
+    journal."""
+    core = core or Core(second_core(written_by).value)
+    outcomes: list[Outcome] = []
+    for kernel in core.kernels:
+        try:
+            outcomes.append(run(kernel))
+        except Divergence as divergence:
+            outcomes.append(divergence)
+    return _Replayed(core=core, written_by=written_by, outcomes=tuple(outcomes))
 
 
-def _show(report: ReplayReport, core: Core) -> None:
-    line(
-        f"replay: byte-identical to record {report.seq:,} ({_core_text(core)})", style="bold green"
-    )
+def _show(report: ReplayReport, cores_text: str) -> None:
+    line(f"replay: byte-identical to record {report.seq:,} ({cores_text})", style="bold green")
     faults = f", {count(report.faults, 'fault')} among them" if report.faults else ""
     line(f"  {count(report.steps, 'step')} executed again{faults}")
     core_receipts = report.kernel_receipts
@@ -228,9 +270,9 @@ def _show(report: ReplayReport, core: Core) -> None:
     line(f"  root {hash_text(report.log_root)}, of the state {hash_text(report.state_root)}")
 
 
-def _show_divergence(divergence: Divergence, core: Core) -> None:
+def _show_divergence(divergence: Divergence, cores_text: str) -> None:
     note(f"aos: {divergence}", style="red")
-    line(f"replay: differs ({_core_text(core)})")
+    line(f"replay: differs ({cores_text})")
     for difference in divergence.differences:
         _show_difference(difference)
 

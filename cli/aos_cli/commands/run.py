@@ -22,6 +22,7 @@ from aos.manifest.names import TIMER
 from aos.read.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.values.digests import hash_text
 from aos.worker.host_root import host_environment, with_machine
+from aos_cli.core_option import Core, chosen_core
 from aos_cli.options import (
     DEFAULT_WORLD,
     AllowHttp,
@@ -82,6 +83,7 @@ def run(
     host_root: HostRoot = None,
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
+    core: Core = None,
     checkpoint_every: Annotated[
         int | None,
         option(
@@ -99,6 +101,7 @@ def run(
         raise BadUsage("--max-wait needs --until-idle or --until-waiting: it limits their wait")
     if checkpoint_every is not None and checkpoint_every < SECOND:
         raise BadUsage("--checkpoint-every: expected at least 1s")
+    kind = chosen_core(core)
     values = Secrets(secrets)
     specs = with_machine(executors or [], host_root)
     environment = host_environment(host_root, world)
@@ -124,6 +127,7 @@ def run(
                         max_wait_s=None if max_wait is None else max_wait / SECOND,
                         snapshot_every=Every(records=snapshot_records),
                         cells_kept=cell_cache_size,
+                        core=kind,
                         report=note,
                         on_fold=screen.fold,
                         on_started=start.started,

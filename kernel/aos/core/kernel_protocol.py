@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer, Decided, Decision
 from aos.core.journal.faults import Fault
-from aos.core.journal.frame import Frame, Tip
+from aos.core.journal.frame import Frame, StoredFrame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Runner, Verify
 from aos.core.journal.records import CellId, EntryId, Principal, Record, Slot, Stamp
@@ -257,11 +257,11 @@ class KernelProtocol(Protocol):
 
 
 @runtime_checkable
-class FollowsBytes(Protocol):
+class FollowsStored(Protocol):
     """A kernel that also follows frames as they are stored."""
 
-    def follow_bytes(self, frame: bytes) -> None:
-        """As ``follow``, with the bytes of the frame. Raises Damage."""
+    def follow_stored(self, frame: StoredFrame) -> None:
+        """As ``follow``. Raises Damage."""
         ...
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from aos.core.journal.frame import Frame, Tip, seal
 from aos.core.journal.inputs import ReceiptInput
@@ -28,8 +29,7 @@ from aos.manifest.names import KERNEL_EFFECTS
 from aos.values.digests import Hash, digest
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """An intent that ended, the record of its receipt, and the digest that identifies the receipt
     (``receipt_digest``)."""
 
@@ -38,8 +38,7 @@ class Settled:
     receipt: Hash
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """A submission id, the record of its event, and the event's payload hash."""
 
     submission_id: str

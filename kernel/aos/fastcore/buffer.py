@@ -36,10 +36,17 @@ from wasmtime import _bindings, _ffi
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage, Erased
-from aos.fastcore.errors import CoreDefect
+from aos.fastcore.errors import CoreDefect, CoreUnusable
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
 from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, fingerprint_of, require_wasmtime
-from aos.sandbox.lowlevel import LAYOUT, error_text, raw_functions, trap_text
+from aos.sandbox.lowlevel import (
+    LAYOUT,
+    error_text,
+    prepared,
+    raw_functions,
+    trap_text,
+    unconverted_functions,
+)
 from aos.sandbox.stack import require_big_stack
 from aos.values.digests import Hash
 
@@ -84,15 +91,18 @@ _DAMAGED: Final = 2
 _KEPT: Final = 3
 _ERASED: Final = 4
 
-_OK: Final = b"\0\0\0\0"
+_OK: Final = 0
 _DAMAGE: Final = 1
 _HOST: Final = 2
+_UNWRITABLE: Final = 4
 
 _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
 _STATUS: Final = struct.Struct("<I")
 _SEQ: Final = struct.Struct("<Q")
 _SMALL: Final = 64 * 1024
 """Requests of at most so many bytes are always at the same address."""
+
+_AnyMemory: Final = ctypes.c_char * MEMORY_BYTES_MAX
 
 _SHIPPED: Final = Path(__file__).parent
 
@@ -129,11 +139,19 @@ def read_core(folder: Path) -> bytes:
     """Read ``core.wasm``, and compare it with ``core.sha256`` next to it.
 
     Raises:
-        Damage: They differ.
+        Damage: They differ, or one of them cannot be read.
     """
     file = folder / "core.wasm"
-    wasm = file.read_bytes()
-    expected = (folder / "core.sha256").read_text().strip()
+    try:
+        wasm = file.read_bytes()
+        expected = (folder / "core.sha256").read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Damage(
+            "the fast core cannot be read",
+            location=str(folder),
+            actual=str(error),
+            hint="install this release again; --core python needs no fast core",
+        ) from error
     actual = hashlib.sha256(wasm).hexdigest()
     if actual != expected:
         raise Damage(
@@ -246,6 +264,19 @@ class CoreInstance:
             ctypes.addressof(item) + of for item in self._scratch.values()
         )
         self._small = self._reserved("reserve", _SMALL)
+        # Of each ``call``: functions and arguments that are not converted (rule 4 of lowlevel.py).
+        unconverted = unconverted_functions()
+        self._enter = unconverted["wasmtime_func_call_unchecked"]
+        self._entering = (
+            *map(prepared, (self._context, self._entry, self._slots)),
+            prepared(2, ctypes.c_size_t),
+            prepared(self._trap_address),
+        )
+        self._data_address = unconverted["wasmtime_memory_data"]
+        self._data_size = unconverted["wasmtime_memory_data_size"]
+        self._of_memory = (prepared(self._context), prepared(self._memory))
+        self._view_address = 0
+        self._last_view = memoryview(b"")
 
     def call(self, name: str, operation: int, request: bytes) -> bytes:
         """Do one operation; ``name`` names it if it is a defect.
@@ -253,34 +284,53 @@ class CoreInstance:
         Raises:
             Damage: The core found it. An exception of ``read`` or ``find`` is raised as it is.
             ProbeRefused: A probe could not read its bytes.
+            ValueError: A field of an input is none that a message or record can hold.
             CoreDefect: The core trapped.
+            CoreUnusable: It trapped before.
         """
         assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
-        assert not self._is_broken, "this core has trapped"
-        context, memory, u32 = self._context, self._memory, self._u32
+        if self._is_broken:
+            raise CoreUnusable(
+                f"operation {name} of the fast core: it trapped before (open another kernel)"
+            )
+        u32 = self._u32
         size = len(request)
         # A memory never becomes smaller, so a place that was in it stays in it.
         address = self._small if size <= _SMALL else self._reserved(name, size)
-        ctypes.memmove(self._memory_data(context, memory) + address, request, size)
+        self._view()[address : address + size] = request
         self._raised = None
         # As ``_invoke``, inline: this is called for every record.
         u32[0], u32[_SLOT] = operation, size
-        error = self._call(context, self._entry, self._slots, 2, self._trap_address)
+        error = self._enter(*self._entering)
         if error or self._trap[0] or self._failed is not None:
             raise self._defect(name, error)
         size = u32[1]
         address = u32[0]
-        assert address + size <= self._memory_size(context, memory)
-        answer = ctypes.string_at(self._memory_data(context, memory) + address, size)
-        if answer.startswith(_OK):
-            return answer[4:]
-        raise self._problem(_STATUS.unpack_from(answer)[0], answer[4:].decode())
+        end = address + size
+        assert size >= _STATUS.size
+        assert end <= self._data_size(*self._of_memory)
+        view = self._view()
+        (status,) = _STATUS.unpack_from(view, address)
+        answer = view[address + _STATUS.size : end].tobytes()
+        if status == _OK:
+            return answer
+        raise self._problem(status, answer.decode())
+
+    def _view(self) -> memoryview:
+        """The memory, until the next call: only bytes below its size may be used."""
+        address = self._data_address(*self._of_memory)
+        if address != self._view_address:
+            self._last_view = memoryview(_AnyMemory.from_address(address)).cast("B")
+            self._view_address = address
+        return self._last_view
 
     def _problem(self, status: int, text: str) -> BaseException:
         problem = self._raised
         if status == _HOST:
             assert problem is not None, "an import said that it keeps an exception"
             return problem
+        if status == _UNWRITABLE:
+            return ValueError("a field of an input is none that a message or record can hold")
         if status != _DAMAGE:
             return ProbeRefused(text)
         # The reader's exception may be of a class that says more: erased, not damaged.

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from aos.core.kernel_protocol import OpenKernel
-from aos.errors import BadUsage
+from aos.errors import BadUsage, either
+
+if TYPE_CHECKING:  # a command that only reads the name of a kernel needs none of it
+    from aos.core.kernel_protocol import OpenKernel
 
 CORE_VARIABLE: Final = "AOS_CORE"
 """Names the kernel of every command that does not name one itself."""
+
+HOST_ENTRY: Final = "core"
+"""Entry of a ``start`` record's host map with the kernel that began to execute."""
 
 
 class CoreKind(Enum):
@@ -33,6 +38,15 @@ class CoreKind(Enum):
         return open_kernel
 
 
+CORES: Final = tuple(kind.value for kind in CoreKind)
+
+
+def core_named(host: Iterable[tuple[str, str]]) -> str:
+    """The name of the kernel in the host map of a ``start`` record. Without one, it is the
+    reference: releases that had no other kernel named none."""
+    return dict(host).get(HOST_ENTRY, CoreKind.PYTHON.value)
+
+
 def core_of_environment(environment: Mapping[str, str] = os.environ) -> CoreKind | None:
     """The kernel that ``AOS_CORE`` names; None if the variable is not set, or empty.
 
@@ -45,5 +59,4 @@ def core_of_environment(environment: Mapping[str, str] = os.environ) -> CoreKind
     try:
         return CoreKind(text)
     except ValueError as error:
-        expected = " or ".join(kind.value for kind in CoreKind)
-        raise BadUsage(CORE_VARIABLE, expected=expected, actual=repr(text)) from error
+        raise BadUsage(CORE_VARIABLE, expected=either(CORES), actual=repr(text)) from error

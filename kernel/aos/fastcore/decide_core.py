@@ -25,7 +25,7 @@ from aos.core.journal.inputs import (
     StreamInput,
 )
 from aos.core.journal.ports import Call, Ran, Verify
-from aos.core.journal.records import Batch, Stamp
+from aos.core.journal.records import Batch, CellId, Stamp
 from aos.core.state.eras import ManifestOf
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
@@ -33,19 +33,22 @@ from aos.fastcore.fold_core import (
     CoreAnswer,
     CoreOperation,
     FoldCore,
-    cell_bytes,
     data_bytes,
 )
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.manifest.patch import Patch, PatchInvalid
 from aos.manifest.patching import check_patch
-from aos.values.digests import HASH_BYTES, Hash
+from aos.values.digests import Hash
+from aos.values.show import describe
 
 T = TypeVar("T")
 
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
+
+_DIGITS_BITS_MAX: Final = 14_000
+"""Python writes the digits of a number with at most so many bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,8 @@ class DecideCore(FoldCore):
         """Begin to decide an input.
 
         Raises:
-            ValueError: A field of the input is none that the core can be given.
+            ValueError: A field of the input is none that a message or record can hold, and the
+                input breaks no rule before. The encoder of the reference raises then.
         """
         request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
         return _next(self.ask(CoreOperation.DECIDE, request))
@@ -99,20 +103,34 @@ class DecideCore(FoldCore):
 # Requests
 
 
+_NAT: Final = _U32.pack(0)
+_OTHER: Final = _U32.pack(1)
+_NOT_UNICODE: Final = _U32.pack(2**32 - 1)
+
+
 def _nat(number: object) -> bytes:
-    if type(number) is not int or not 0 <= number < 2**64:
-        raise ValueError("expected a natural number below 2^64")
-    return _U64.pack(number)
+    if type(number) is int and 0 <= number < 2**64:
+        return _NAT + _U64.pack(number)
+    words = describe(number)
+    is_short = type(number) is int and number.bit_length() <= _DIGITS_BITS_MAX
+    digits = str(number) if is_short else words
+    return _OTHER + data_bytes(digits.encode()) + data_bytes(words.encode())
 
 
 def _text(text: str) -> bytes:
+    try:
+        return data_bytes(text.encode())
+    except UnicodeEncodeError:
+        return _NOT_UNICODE + data_bytes(text.encode("utf-32-le", "surrogatepass"))
+
+
+def _unicode(text: str) -> bytes:
+    """Text of the host itself."""
     return data_bytes(text.encode())
 
 
-def _hash(hash: bytes) -> bytes:
-    if len(hash) != HASH_BYTES:
-        raise ValueError("expected a hash")
-    return hash
+def _cell(cell: CellId) -> bytes:
+    return _text(cell[0]) + data_bytes(cell[1])
 
 
 def _flag(flag: object) -> bytes:
@@ -128,13 +146,14 @@ def _option(item: T | None, write: Callable[[T], bytes]) -> bytes:
 
 
 def _batch(batch: Batch) -> bytes:
-    return _nat(batch.index) + _nat(batch.size) + _list(batch.path, _hash)
+    return _nat(batch.index) + _nat(batch.size) + _list(batch.path, data_bytes)
 
 
 def _input(value: Input) -> list[bytes]:
     match value:
         case StartInput():
-            return [_U32.pack(1), _list(value.host, lambda pair: _text(pair[0]) + _text(pair[1]))]
+            pairs = _list(value.host, lambda pair: b"".join(map(_unicode, pair)))
+            return [_U32.pack(1), pairs]
         case ManifestInput():
             return [
                 _U32.pack(2), data_bytes(value.document), _text(value.principal),
@@ -150,7 +169,7 @@ def _input(value: Input) -> list[bytes]:
             ]  # fmt: skip
         case ReceiptInput():
             return [
-                _U32.pack(4), _hash(value.intent), _text(value.effect), _nat(value.attempt),
+                _U32.pack(4), data_bytes(value.intent), _text(value.effect), _nat(value.attempt),
                 _text(value.status), data_bytes(value.payload), _nat(value.started_ns),
                 _nat(value.finished_ns), _text(value.executor), data_bytes(value.key_id),
                 data_bytes(value.signature), _option(value.cost_cents, _nat),
@@ -158,27 +177,27 @@ def _input(value: Input) -> list[bytes]:
             ]  # fmt: skip
         case StreamInput():
             return [
-                _U32.pack(5), _hash(value.intent), _text(value.effect), _nat(value.attempt),
+                _U32.pack(5), data_bytes(value.intent), _text(value.effect), _nat(value.attempt),
                 _nat(value.frame_seq), _text(value.frame_kind), data_bytes(value.payload),
                 _text(value.executor), data_bytes(value.key_id), data_bytes(value.signature),
-                _option(value.payload_ref, _hash),
+                _option(value.payload_ref, data_bytes),
             ]  # fmt: skip
         case AttemptInput():
             return [
-                _U32.pack(6), _hash(value.intent), _nat(value.attempt), _text(value.phase),
+                _U32.pack(6), data_bytes(value.intent), _nat(value.attempt), _text(value.phase),
                 _option(value.problem, _text), _option(value.code, _text),
             ]  # fmt: skip
         case SnapshotInput():
             return [
-                _U32.pack(7), _nat(value.at), _hash(value.frame), _hash(value.document),
+                _U32.pack(7), _nat(value.at), data_bytes(value.frame), data_bytes(value.document),
                 _nat(value.size),
             ]  # fmt: skip
         case ControlInput():
             return [
                 _U32.pack(8), _text(value.action), _text(value.principal), _nat(value.serial),
-                data_bytes(value.signature), _option(value.cell, cell_bytes),
-                _option(value.intent, _hash), _option(value.value, _hash), _option(value.status,
-                _text),
+                data_bytes(value.signature), _option(value.cell, _cell),
+                _option(value.intent, data_bytes), _option(value.value, data_bytes),
+                _option(value.status, _text),
                 _option(value.payload, data_bytes), _option(value.why, _text), _flag(value.restamp),
             ]  # fmt: skip
         case GovernanceInput():
@@ -186,9 +205,9 @@ def _input(value: Input) -> list[bytes]:
                 _U32.pack(9), _text(value.action), _text(value.principal),
                 data_bytes(value.signature), _option(value.proposal, _nat), _option(value.serial,
                 _nat),
-                _option(value.base, _hash), _option(value.document, data_bytes),
+                _option(value.base, data_bytes), _option(value.document, data_bytes),
                 _option(value.patch, data_bytes), _text(value.mode), _list(value.leaves, _text),
-                _option(value.report, data_bytes), _option(value.seen, _hash),
+                _option(value.report, data_bytes), _option(value.seen, data_bytes),
                 _option(value.note, _text),
             ]  # fmt: skip
         case _:
@@ -199,8 +218,9 @@ def _ran(ran: Ran) -> list[bytes]:
     parts = [_option(ran.output, data_bytes)]
     if ran.fault is not None:
         fault = ran.fault
-        parts += [_text(fault.kind.value), _text(fault.message), _option(fault.detail, data_bytes)]
-    return [*parts, _nat(ran.fuel), _nat(ran.pages)]
+        words = [fault.kind.value, fault.message]
+        parts += [*map(_unicode, words), _option(fault.detail, data_bytes)]
+    return [*parts, _U64.pack(ran.fuel), _U64.pack(ran.pages)]
 
 
 # Answers

@@ -1,4 +1,4 @@
-"""The error of the second kernel, in a file that needs no engine."""
+"""The errors of the second kernel, in a file that needs no engine."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ class CoreDefect(Exception):
             f"{self} (a defect of the fast core; everything acknowledged is durable; start again "
             "with --core python to continue from there)"
         )
+
+
+class CoreUnusable(Exception):
+    """An operation after one that left the core's world half changed, or after a trap (CR-12). The
+    host opens another kernel, which continues from the journal."""

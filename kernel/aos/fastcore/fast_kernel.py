@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
 from aos.core.decide.answers import Answer, Decided, Decision, admission
-from aos.core.journal.frame import Frame, Tip, read_frame
+from aos.core.journal.frame import Frame, StoredFrame, Tip, read_frame
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
@@ -142,8 +142,10 @@ class FastKernel(KernelProtocol):
     """One world in a core; see ``KernelProtocol`` for the methods, ``open_fast_kernel`` for the
     arguments.
 
-    A trap of the core is a ``CoreDefect``, which names the operation and the next record. Nothing
-    that was acknowledged is lost, and another kernel continues from the journal.
+    A trap of the core is a ``CoreDefect``, which names the operation and the next record. After it,
+    and after a failed ``enter``, ``append`` or ``follow``, each method that needs the core raises
+    ``CoreUnusable``. Nothing that was acknowledged is lost, and another kernel continues from the
+    journal.
     """
 
     def __init__(self, core: DecideCore, *, read: BlobReader, manifests: CoreManifests) -> None:
@@ -163,6 +165,8 @@ class FastKernel(KernelProtocol):
         self._resting_max = RESTING_MAX
         self._base = 0
         self._pins = CorePins()
+        self._next_seq = status_of(CoreAnswer(core.ask(CoreOperation.STATUS))).next_seq
+        """That of the core, without a question to it: the words of a defect need it."""
         self._look_at_pins()
 
     def _do(self, function: Callable[[], T]) -> T:
@@ -170,20 +174,21 @@ class FastKernel(KernelProtocol):
         try:
             return function()
         except CoreDefect as defect:
-            seq = "?" if self._status is None else f"{self._status.next_seq:,}"
-            raise CoreDefect(f"{defect} (before record {seq})") from defect
+            raise CoreDefect(f"{defect} (before record {self._next_seq:,})") from defect
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
 
-    def _change(self, function: Callable[[], T]) -> T:
-        """Call the core with something that changes its world."""
+    def _change(self, function: Callable[[], T], *, next_seq: int) -> T:
+        """Call the core with something that changes its world, in which ``next_seq`` comes then."""
         self._decided = self._after_keep = None
         self._is_asking = False
         try:
-            return self._do(function)
+            result = self._do(function)
         finally:
             self._status = self._tip = None
+        self._next_seq = next_seq
+        return result
 
     # The world after the last record
 
@@ -237,8 +242,8 @@ class FastKernel(KernelProtocol):
         """Decide as the protocol says.
 
         Raises:
-            ValueError: A field is none that a record can hold: a number below 0 or of more than 64
-                bits, a hash of another length, text that is not Unicode. Nothing has changed.
+            ValueError: A field is none that a message or record can hold, and no rule refuses the
+                input before (CR-19). Nothing has changed.
         """
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
@@ -307,20 +312,21 @@ class FastKernel(KernelProtocol):
 
     def enter(self, decided: Decided) -> None:
         if decided is self._decided:
-            self._change(self._core.enter)
+            self._change(self._core.enter, next_seq=self._next_seq + 1)
         else:
             self.append(decided.record, decided.blobs)
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         data = to_bytes(record)
-        self._change(lambda: self._core.append(data, list(blobs.values())))
+        next_seq = self._next_seq + 1
+        self._change(lambda: self._core.append(data, list(blobs.values())), next_seq=next_seq)
 
     def follow(self, frame: Frame) -> None:
-        self.follow_bytes(frame.to_bytes())
+        self.follow_stored(StoredFrame(frame.header.first, frame.header.last, frame.to_bytes()))
 
-    def follow_bytes(self, frame: bytes) -> None:
+    def follow_stored(self, frame: StoredFrame) -> None:
         assert not self.pending_records, "a frame is being filled"
-        self._change(lambda: self._core.fold_frame(frame))
+        self._change(lambda: self._core.fold_frame(frame.data), next_seq=frame.last + 1)
 
     @property
     def pending_records(self) -> int:
@@ -333,7 +339,7 @@ class FastKernel(KernelProtocol):
     def seal(self, salt: bytes) -> Sealed | None:
         if not self.pending_records:
             return None
-        sealed = self._change(lambda: self._core.seal(salt))
+        sealed = self._change(lambda: self._core.seal(salt), next_seq=self._next_seq)
         assert sealed is not None, "records are pending"
         if self._spills and sealed.blobs:
             self._look_at_pins()

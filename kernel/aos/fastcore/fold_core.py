@@ -24,6 +24,7 @@ from aos.fastcore.buffer import (
     Find,
     never_asked,
 )
+from aos.fastcore.errors import CoreDefect, CoreUnusable
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 T = TypeVar("T")
@@ -67,6 +68,12 @@ class CoreOperation(IntEnum):
     USES = 24
     PENDING_BLOB = 25
     PINS = 26
+
+
+CHANGING: Final = (CoreOperation.FOLD_FRAME, CoreOperation.APPEND, CoreOperation.ENTER)
+"""The operations after whose failure the world cannot be used any more (CR-12)."""
+
+_OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +131,8 @@ class FoldCore:
 
     ``read`` must find every blob of every frame that it folded or sealed, durable or not; ``find``
     the record of a submission id that left the state. Methods raise what these raise, and Damage as
-    the reference does; then the world is not to be used any more.
+    the reference does. If one of ``CHANGING`` raised, the state may be half changed: each later one
+    but ``open`` and ``load`` raises CoreUnusable.
     """
 
     def __init__(
@@ -138,6 +146,7 @@ class FoldCore:
         memory_bytes: int = MEMORY_BYTES_MAX,
     ) -> None:
         self._core = CoreInstance(code, read=read, find=find, ask=ask, memory_bytes=memory_bytes)
+        self._unusable: str | None = None
         numbers = (
             limits.deliveries, limits.blockers, limits.delta_bytes, limits.spill_bytes,
             limits.slice_cells, limits.kept_bytes, limits.chunk, limits.chunks_held,
@@ -201,7 +210,22 @@ class FoldCore:
 
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
-        return self._core.call(operation.name.lower(), operation, request)
+        name = operation.name.lower()
+        if operation in _OPENING:
+            self._unusable = None
+        if self._unusable is not None:
+            raise CoreUnusable(
+                f"operation {name} of the fast core: its world is half changed, because operation "
+                f"{self._unusable} failed (open another kernel)"
+            )
+        try:
+            return self._core.call(name, operation, request)
+        except CoreDefect:
+            raise  # the instance itself refuses what follows
+        except BaseException:
+            if operation in CHANGING:
+                self._unusable = name
+            raise
 
 
 def data_bytes(data: bytes) -> bytes:

@@ -60,6 +60,37 @@ def connection_of(scope: MutableMapping[str, Any]) -> ClientConnection:
     return connection
 
 
+class ClaimRequests:
+    """The requests of each claim that are not over yet, by keys of their desk (N-52)."""
+
+    def __init__(self) -> None:
+        self._by_claim: dict[Hashable, list[object]] = {}
+        self._last: dict[Hashable, object] = {}
+
+    def begin(self, key: Hashable) -> object:
+        """Note a request: the worker waits for its answer alone."""
+        request = self._last[key] = object()
+        self._by_claim.setdefault(key, []).append(request)
+        return request
+
+    def resume(self, key: Hashable, request: object) -> None:
+        """Note that a request has a part that continues after its caller is gone."""
+        self._by_claim[key].append(request)
+
+    def is_last(self, key: Hashable, request: object) -> bool:
+        """Whether the worker has not repeated the claim since."""
+        return self._last.get(key) is request
+
+    def end(self, key: Hashable, request: object) -> bool:
+        """Note the end of a request. Returns whether it was the only one of its claim."""
+        requests = self._by_claim[key]
+        requests.remove(request)
+        if requests:
+            return False
+        del self._by_claim[key], self._last[key]
+        return True
+
+
 class AnsweredClaims:
     """The claims whose answers are on their way to workers (N-52a), by keys of their desk."""
 

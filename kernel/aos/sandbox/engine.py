@@ -121,21 +121,15 @@ class Sandbox:
         if loaded.first_bytes > call.memory_bytes:
             return _at_the_start(loaded, call)
         try:
-            result = self._runner.run(
-                loaded.compiled,
-                entry,
-                call.input,
-                fuel=call.fuel,
-                memory_bytes=call.memory_bytes,
-                output_bytes=call.output_bytes,
-            )
+            result = self._runner.run(loaded.compiled, entry, call)
         except MemoryError:
             return Ran(output=None, fault=_no_room(call.entrypoint), fuel=0, pages=0)
         pages = result.memory_bytes // PAGE_BYTES
-        fault = _fault(call, result, pages)
+        if result.stop is None and result.fuel < call.fuel:
+            return Ran(result.output, None, result.fuel, pages)
         return Ran(
-            output=result.output if fault is None else None,
-            fault=fault,
+            output=None,
+            fault=_fault(call, result, pages),
             fuel=result.fuel,
             pages=pages,
             engine_text=result.stop.engine_text if isinstance(result.stop, Trap) else None,
@@ -202,7 +196,7 @@ class Sandbox:
         return entry
 
 
-def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
+def _fault(call: Call, result: CallResult, pages: int) -> Fault:
     """Describe how a call stopped, in our words; the engine's text is not part of it (K-33)."""
     stop = result.stop
     export_name = _stopped_export(call, stop)
@@ -216,8 +210,7 @@ def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
     if result.fuel >= call.fuel or (isinstance(stop, Trap) and stop.code == _FUEL):
         message = sentence(f"all {call.fuel} units of fuel are used", location=export_name)
         return Fault(kind=FaultKind.FUEL, message=message)
-    if stop is None:
-        return None
+    assert stop is not None, "a call that was not stopped has used all of its fuel"
     is_full = pages == call.memory_bytes // PAGE_BYTES
     full = f", with all {call.memory_bytes} bytes of memory in use" if is_full else ""
     if isinstance(stop, BadRange):

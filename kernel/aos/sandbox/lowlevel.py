@@ -11,6 +11,9 @@ Rule 2: on every way out the store is deleted, and a trap or error freed.
 Rule 3: a number that the guest returns is used only after it is masked to u32 and compared with the
 memory's size after the call.
 
+Rule 4: ``InstanceRunner`` passes only prepared arguments (``Argument``), of the types in
+``SIGNATURES``: its functions do not convert arguments, and would cut a plain number to 32 bits.
+
 Calls go through ``PyDLL``, which keeps the interpreter lock: releasing and reacquiring it takes
 milliseconds when another Python thread is busy.
 """
@@ -22,12 +25,20 @@ import enum
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import wasmtime
 from wasmtime import _bindings, _ffi
 
-from aos.sandbox.caps import MEMORIES_MAX, PANIC_BYTES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX
+from aos.core.journal.ports import Call
+from aos.sandbox.caps import (
+    MEMORIES_MAX,
+    MEMORY_BYTES_MAX,
+    PANIC_BYTES_MAX,
+    TABLE_ELEMENTS_MAX,
+    TABLES_MAX,
+)
 from aos.sandbox.inspect import Form
 from aos.sandbox.show import printable
 
@@ -78,13 +89,32 @@ LAYOUT: Final[Mapping[str, int]] = {
 ENGINE_TEXT_BYTES_MAX: Final = 4096
 """Maximum length of the engine's text, which may contain the module's own names."""
 
+Argument: TypeAlias = Any
+"""A number or an address as C gets it. Preparing it once takes most of the time of a call away."""
+
+_pointer: Final[Callable[[int | None], Argument]] = _POINTER.from_param
+_size: Final[Callable[[int], Argument]] = _SIZE.from_param
+# Most calls of a module have the same limits.
+_signed: Final[Callable[[int], Argument]] = lru_cache(maxsize=64)(_I64.from_param)
+_unsigned: Final[Callable[[int], Argument]] = lru_cache(maxsize=64)(_U64.from_param)
+
+_TABLE_ELEMENTS: Final = _signed(TABLE_ELEMENTS_MAX)
+_INSTANCES: Final = _signed(1)
+_TABLES: Final = _signed(TABLES_MAX)
+_MEMORIES: Final = _signed(MEMORIES_MAX)
+_ONE: Final = _size(1)
+
 _U32_MASK: Final = 0xFFFF_FFFF
 _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
 _SLOTS: Final = 3
+# Numbers of 8 bytes behind the slots.
+_FUEL: Final = _SLOTS * _SLOT // 2
+_TRAP: Final = _FUEL + 1
 _RESULT: Final = struct.Struct("<II")
 _RESULT_BYTES: Final = _RESULT.size
 _LENGTH: Final = struct.Struct("<I")
 _LENGTH_BYTES: Final = _LENGTH.size
+_AnyMemory: Final = ctypes.c_char * MEMORY_BYTES_MAX
 
 
 class Stage(enum.Enum):
@@ -150,7 +180,7 @@ class Compiled:
         "alloc_at",
         "memory_at",
         "panic_at",
-        "pre_address",
+        "pre",
     )
 
     def __init__(
@@ -165,14 +195,15 @@ class Compiled:
         self._owner = engine
         self._module = module
         self._pre = wasmtime.Linker(engine).instantiate_pre(self._module)
-        self.pre_address = ctypes.cast(self._pre.ptr(), ctypes.c_void_p).value
+        self.pre = _pointer(ctypes.cast(self._pre.ptr(), ctypes.c_void_p).value)
         self._names = [export.name for export in self._module.exports]
-        self.memory_at = self._names.index("memory")
-        self.alloc_at = self._names.index("alloc")
+        self.memory_at = _size(self._names.index("memory"))
+        self.alloc_at = _size(self._names.index("alloc"))
 
     def entry(self, entrypoint: str, form: Form) -> Entrypoint:
         """Look up an export. The caller has checked that its type matches the form."""
-        return Entrypoint(at=self._names.index(entrypoint), form=form)
+        slots = _size(3 if form is Form.RETURN_POINTER else 2)
+        return Entrypoint(at=_size(self._names.index(entrypoint)), form=form, slots=slots)
 
     def close(self) -> None:
         self._pre.close()
@@ -181,10 +212,12 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrypoint:
-    """An entrypoint: its index among the module's exports, and how it is called."""
+    """An entrypoint: its index among the module's exports, how it is called, and the number of
+    slots of its arguments and results."""
 
-    at: int
+    at: Argument
     form: Form
+    slots: Argument
 
 
 class InstanceRunner:
@@ -192,8 +225,9 @@ class InstanceRunner:
 
     def __init__(self, engine: wasmtime.Engine) -> None:
         self._owner = engine
-        self._engine = ctypes.cast(engine.ptr(), ctypes.c_void_p).value
-        functions = self._functions = raw_functions()
+        self._engine = _pointer(ctypes.cast(engine.ptr(), ctypes.c_void_p).value)
+        self._texts = raw_functions()
+        functions = unconverted_functions()
         self._new_store = functions["wasmtime_store_new"]
         self._context_of = functions["wasmtime_store_context"]
         self._limit = functions["wasmtime_store_limiter"]
@@ -205,150 +239,153 @@ class InstanceRunner:
         self._call = functions["wasmtime_func_call_unchecked"]
         self._memory_data = functions["wasmtime_memory_data"]
         self._memory_size = functions["wasmtime_memory_data_size"]
-        self._trap_code = functions["wasmtime_trap_code"]
 
-        # Arguments and results: the same 16-byte slots, read as unsigned numbers.
-        self._u32 = (ctypes.c_uint32 * (_SLOTS * _SLOT))()
-        self._u64 = (ctypes.c_uint64 * (_SLOTS * _SLOT // 2)).from_buffer(self._u32)
-        self._slots = ctypes.addressof(self._u32)
-        self._fuel = ctypes.c_uint64()
-        self._fuel_address = ctypes.addressof(self._fuel)
-        self._trap = ctypes.c_void_p()
-        self._trap_address = ctypes.addressof(self._trap)
+        # Arguments and results in slots of 16 bytes, the fuel, a trap: all as unsigned numbers.
+        numbers = (ctypes.c_uint64 * (_TRAP + 1))()
+        self._u64 = memoryview(numbers).cast("B").cast("Q")
+        self._u32 = memoryview(numbers).cast("B").cast("I")
+        self._slots = _pointer(ctypes.addressof(numbers))
+        self._fuel = _pointer(ctypes.addressof(numbers) + 8 * _FUEL)
+        self._trap = _pointer(ctypes.addressof(numbers) + 8 * _TRAP)
         # Filled in by lookups. An export is a kind and, at an offset, the item itself.
         scratch = [ctypes.create_string_buffer(LAYOUT["wasmtime_extern"]) for _ in range(6)]
         self._scratch = scratch
-        instance, memory, alloc, entry, name_out, size_out = map(ctypes.addressof, scratch)
-        self._instance, self._name, self._name_size = instance, name_out, size_out
+        addresses = [ctypes.addressof(buffer) for buffer in scratch]
+        instance, name, name_size, memory, alloc, entry = map(_pointer, addresses)
+        self._instance, self._name, self._name_size = instance, name, name_size
         self._memory_item, self._alloc_item, self._entry_item = memory, alloc, entry
         of = LAYOUT["wasmtime_extern.of"]
-        self._memory, self._alloc, self._entry = memory + of, alloc + of, entry + of
+        self._memory, self._alloc, self._entry = (_pointer(at + of) for at in addresses[3:])
+        self._view_address = 0
+        self._last_view = memoryview(b"")
 
-    def run(
-        self,
-        compiled: Compiled,
-        entry: Entrypoint,
-        data: bytes,
-        *,
-        fuel: int,
-        memory_bytes: int,
-        output_bytes: int,
-    ) -> CallResult:
-        """Instantiate, pass ``data``, call, copy the output, and delete the instance."""
-        store = self._new_store(self._engine, None, None)
+    def run(self, compiled: Compiled, entry: Entrypoint, call: Call) -> CallResult:
+        """Instantiate, pass the input, call, copy the output, and delete the instance."""
+        fuel = call.fuel
+        store = _pointer(self._new_store(self._engine, None, None))
         try:
-            self._limit(store, memory_bytes, TABLE_ELEMENTS_MAX, 1, TABLES_MAX, MEMORIES_MAX)
-            context = self._context_of(store)
-            error = self._set_fuel(context, fuel)
-            assert not error, "fuel is metered in every engine that config builds"
-            error = self._instantiate(
-                compiled.pre_address, context, self._instance, self._trap_address
+            self._limit(
+                store, _signed(call.memory_bytes), _TABLE_ELEMENTS, _INSTANCES, _TABLES, _MEMORIES
             )
-            if error or self._trap.value:
+            context = _pointer(self._context_of(store))
+            error = self._set_fuel(context, _unsigned(fuel))
+            assert not error, "fuel is metered in every engine that config builds"
+            error = self._instantiate(compiled.pre, context, self._instance, self._trap)
+            if error or self._u64[_TRAP]:
                 stop = self._stopped(Stage.INSTANTIATE, error)
                 return CallResult(None, stop, fuel - self._fuel_left(context), 0)
-            outcome = self._converse(context, compiled, entry, data, output_bytes)
-            fuel_left = self._fuel_left(context)
-            peak = self._memory_size(context, self._memory)
-            if isinstance(outcome, bytes):
-                return CallResult(outcome, None, fuel - fuel_left, peak)
-            panic_bytes = (
-                self._panic_bytes(context, compiled.panic_at, peak)
-                if isinstance(outcome, Trap)
-                else b""
-            )
-            return CallResult(None, outcome, fuel - fuel_left, peak, panic_bytes)
+            return self._converse(context, compiled, entry, call)
         finally:
             self._delete_store(store)
 
     def _converse(
-        self, context: int, compiled: Compiled, entry: Entrypoint, data: bytes, output_bytes: int
-    ) -> bytes | Trap | BadRange:
+        self, context: Argument, compiled: Compiled, entry: Entrypoint, call: Call
+    ) -> CallResult:
         """Write the input at the address from ``alloc``, call the entrypoint, read its output."""
         export, instance, name, size = self._export, self._instance, self._name, self._name_size
         export(context, instance, compiled.memory_at, name, size, self._memory_item)
         export(context, instance, compiled.alloc_at, name, size, self._alloc_item)
         export(context, instance, entry.at, name, size, self._entry_item)
-        u32 = self._u32
+        u32, u64, form = self._u32, self._u64, entry.form
+        data, fuel = call.input, call.fuel
         length = len(data)
         assert length <= _U32_MASK, "a longer input could be in no memory"
         pointer = self._reserve(context, length, RangeMisfit.INPUT_OUTSIDE)
         if not isinstance(pointer, int):
-            return pointer
-        ctypes.memmove(self._memory_data(context, self._memory) + pointer, data, length)
-        if entry.form is Form.RETURN_POINTER:
-            result = self._reserve(context, _RESULT_BYTES, RangeMisfit.RESULT_OUTSIDE)
-            if not isinstance(result, int):
-                return result
-            u32[0], u32[_SLOT], u32[2 * _SLOT] = result, pointer, length
-            stop = self._invoke(context, self._entry, 3, Stage.ENTRYPOINT)
-            if stop is not None:
-                return stop
-            # Memory never shrinks, so the result's eight bytes are still inside it.
-            result_bytes = ctypes.string_at(
-                self._memory_data(context, self._memory) + result, _RESULT_BYTES
-            )
-            pointer, length = _RESULT.unpack(result_bytes)
+            return self._end(context, compiled, pointer, fuel)
+        self._view(context)[pointer : pointer + length] = data
+        result_at = 0
+        if form is Form.RETURN_POINTER:
+            reserved = self._reserve(context, _RESULT_BYTES, RangeMisfit.RESULT_OUTSIDE)
+            if not isinstance(reserved, int):
+                return self._end(context, compiled, reserved, fuel)
+            result_at = reserved
+            u32[0], u32[_SLOT], u32[2 * _SLOT] = result_at, pointer, length
         else:
             u32[0], u32[_SLOT] = pointer, length
-            stop = self._invoke(context, self._entry, 2, Stage.ENTRYPOINT)
-            if stop is not None:
-                return stop
-            if entry.form is Form.PACKED:
-                packed = self._u64[0]
-                pointer, length = packed >> 32, packed & _U32_MASK
-            else:
-                pointer, length = u32[0], u32[_SLOT]
-        if pointer + length > self._memory_size(context, self._memory):
-            return BadRange(misfit=RangeMisfit.OUTPUT_OUTSIDE, pointer=pointer, size=length)
-        if length > output_bytes:
-            return BadRange(misfit=RangeMisfit.OUTPUT_TOO_LONG, pointer=pointer, size=length)
-        return ctypes.string_at(self._memory_data(context, self._memory) + pointer, length)
+        error = self._call(context, self._entry, self._slots, entry.slots, self._trap)
+        if error or u64[_TRAP]:
+            stop = self._stopped(Stage.ENTRYPOINT, error)
+            return self._end(context, compiled, stop, fuel)
+        view = self._view(context)
+        if form is Form.PACKED:
+            packed = u64[0]
+            pointer, length = packed >> 32, packed & _U32_MASK
+        elif form is Form.RETURN_POINTER:
+            # Memory never shrinks, so the result's eight bytes are still inside it.
+            pointer, length = _RESULT.unpack_from(view, result_at)
+        else:
+            pointer, length = u32[0], u32[_SLOT]
+        memory_bytes = self._memory_size(context, self._memory)
+        if pointer + length > memory_bytes:
+            misfit = BadRange(misfit=RangeMisfit.OUTPUT_OUTSIDE, pointer=pointer, size=length)
+            return self._end(context, compiled, misfit, fuel)
+        if length > call.output_bytes:
+            misfit = BadRange(misfit=RangeMisfit.OUTPUT_TOO_LONG, pointer=pointer, size=length)
+            return self._end(context, compiled, misfit, fuel)
+        output = view[pointer : pointer + length].tobytes()
+        return CallResult(output, None, fuel - self._fuel_left(context), memory_bytes)
 
-    def _reserve(self, context: int, size: int, misfit: RangeMisfit) -> int | Trap | BadRange:
+    def _reserve(self, context: Argument, size: int, misfit: RangeMisfit) -> int | Trap | BadRange:
         """Let the guest allocate ``size`` bytes. A returned address is inside its memory."""
         self._u32[0] = size
-        stop = self._invoke(context, self._alloc, 1, Stage.ALLOC)
-        if stop is not None:
-            return stop
-        pointer: int = self._u32[0]
+        error = self._call(context, self._alloc, self._slots, _ONE, self._trap)
+        if error or self._u64[_TRAP]:
+            return self._stopped(Stage.ALLOC, error)
+        pointer = self._u32[0]
         if pointer + size > self._memory_size(context, self._memory):
             return BadRange(misfit=misfit, pointer=pointer, size=size)
         return pointer
 
-    def _invoke(self, context: int, function: int, slots: int, stage: Stage) -> Trap | None:
-        """Call a function with the arguments in the slots; the results replace them."""
-        error = self._call(context, function, self._slots, slots, self._trap_address)
-        if error or self._trap.value:
-            return self._stopped(stage, error)
-        return None
+    def _end(
+        self, context: Argument, compiled: Compiled, stop: Trap | BadRange, fuel: int
+    ) -> CallResult:
+        """The result of a call that stopped."""
+        memory_bytes = self._memory_size(context, self._memory)
+        panic_bytes = (
+            self._panic_bytes(context, compiled.panic_at, memory_bytes)
+            if isinstance(stop, Trap)
+            else b""
+        )
+        return CallResult(None, stop, fuel - self._fuel_left(context), memory_bytes, panic_bytes)
 
-    def _panic_bytes(self, context: int, at: int | None, size: int) -> bytes:
+    def _view(self, context: Argument) -> memoryview:
+        """The guest's memory, until its next call. The view is as long as the largest memory: only
+        bytes below the memory's size may be used."""
+        address = self._memory_data(context, self._memory)
+        if address != self._view_address:
+            # The pool has the same address for almost every instance.
+            self._last_view = memoryview(_AnyMemory.from_address(address)).cast("B")
+            self._view_address = address
+        return self._last_view
+
+    def _panic_bytes(self, context: Argument, at: int | None, size: int) -> bytes:
         """The message at ``at`` in a memory of ``size`` bytes; empty if ``at`` is outside of it."""
         if at is None or at + _LENGTH_BYTES > size:
             return b""
-        start = self._memory_data(context, self._memory) + at
-        (length,) = _LENGTH.unpack(ctypes.string_at(start, _LENGTH_BYTES))
-        if length > PANIC_BYTES_MAX or at + _LENGTH_BYTES + length > size:
+        view = self._view(context)
+        (length,) = _LENGTH.unpack_from(view, at)
+        start = at + _LENGTH_BYTES
+        if length > PANIC_BYTES_MAX or start + length > size:
             return b""
-        return ctypes.string_at(start + _LENGTH_BYTES, length)
+        return view[start : start + length].tobytes()
 
     def _stopped(self, stage: Stage, error: int | None) -> Trap:
         """Read and free the trap or error of a call."""
         if error:
-            return Trap(stage=stage, code=None, engine_text=error_text(self._functions, error))
-        trap = self._trap.value
+            return Trap(stage=stage, code=None, engine_text=error_text(self._texts, error))
+        trap = self._u64[_TRAP]
         assert trap, "a call stops with an error or with a trap"
-        self._trap.value = None
+        self._u64[_TRAP] = 0
         code = ctypes.c_uint8()
-        has_code = self._trap_code(trap, ctypes.addressof(code))
-        text = trap_text(self._functions, trap)
+        has_code = self._texts["wasmtime_trap_code"](trap, ctypes.addressof(code))
+        text = trap_text(self._texts, trap)
         return Trap(stage=stage, code=code.value if has_code else None, engine_text=text)
 
-    def _fuel_left(self, context: int) -> int:
-        error = self._get_fuel(context, self._fuel_address)
+    def _fuel_left(self, context: Argument) -> int:
+        error = self._get_fuel(context, self._fuel)
         assert not error, "fuel is metered in every engine that config builds"
-        return self._fuel.value
+        return self._u64[_FUEL]
 
 
 RawFunctions: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -357,11 +394,28 @@ RawFunctions: TypeAlias = Mapping[str, Callable[..., Any]]
 
 def raw_functions() -> RawFunctions:
     """The library's functions, which take plain addresses and keep the interpreter lock."""
+    functions = _functions()
+    for name, function in functions.items():
+        function.argtypes = SIGNATURES[name][1]
+    return functions
+
+
+def unconverted_functions() -> RawFunctions:
+    """The functions of ``raw_functions``, which take prepared arguments only (rule 4)."""
+    return _functions()
+
+
+def prepared(number: int, kind: type = _POINTER) -> Argument:
+    """An argument of a function of ``unconverted_functions``."""
+    return kind.from_param(number)  # type: ignore[attr-defined]  # of every simple type of ctypes
+
+
+def _functions() -> dict[str, Any]:
     library = ctypes.PyDLL(_ffi.dll._name)  # noqa: SLF001  # the file that the bindings loaded
     functions = {}
-    for name, (returns, takes) in SIGNATURES.items():
+    for name, (returns, _) in SIGNATURES.items():
         function = getattr(library, name)
-        function.restype, function.argtypes = returns, takes
+        function.restype = returns
         functions[name] = function
     return functions
 

@@ -9,7 +9,7 @@ and settled, this module reads them off the stored records. ``aos verify`` compa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,13 +115,13 @@ class DerivedRows:
             raise Damage(
                 f"record {record.seq} settles an intent that record {row.settled_seq} settled"
             )
-        self.intents[record.intent] = replace(
-            row, settled_seq=record.seq, receipt_digest=receipt_digest(record)
+        self.intents[record.intent] = row._replace(
+            settled_seq=record.seq, receipt_digest=receipt_digest(record)
         )
 
     def _abandon(self, intents: Iterable[Hash]) -> None:
         for intent in intents:
-            self.intents[intent] = replace(self._intent_row(intent), abandoned=True)
+            self.intents[intent] = self._intent_row(intent)._replace(abandoned=True)
 
     def _intent_row(self, intent: Hash) -> IntentRow:
         row = self.intents.get(intent)
@@ -183,12 +183,12 @@ def _is_newer(store: Store, stored: IntentRow, expected: IntentRow, seq: int) ->
     """Whether records after ``seq`` can have made ``stored`` out of ``expected``."""
     settled = stored.settled_seq
     if settled is not None and settled > seq and not _is_beyond(store, settled):
-        stored = replace(stored, settled_seq=None, receipt_digest=None)
+        stored = stored._replace(settled_seq=None, receipt_digest=None)
     if stored.abandoned and not expected.abandoned:
         # The row does not say which record abandoned it.
         head = store.head()
         if head is not None and head.seq > seq:
-            stored = replace(stored, abandoned=False)
+            stored = stored._replace(abandoned=False)
     return stored == expected
 
 

@@ -285,8 +285,11 @@ class LmdbDerivedRows:
     # Rows
 
     def _intent(self, hash: Hash, data: bytes) -> IntentRow:
-        subject = f"intent {hash_text(hash)}"
-        return self._rows.decode_row(subject, IntentRow.from_bytes, data, hint=_REBUILD_HINT)
+        try:
+            return IntentRow.from_bytes(data)
+        except Damage:
+            subject = f"intent {hash_text(hash)}"
+            return self._rows.decode_row(subject, IntentRow.from_bytes, data, hint=_REBUILD_HINT)
 
     def _submission(self, key: bytes, data: bytes) -> SubmissionRow:
         read = partial(SubmissionRow.from_bytes, key)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from aos.errors import Damage
 from aos.values.cbor import decode_record, encode
@@ -39,8 +39,7 @@ _PACKED: Final = struct.Struct(">Q")
 _NO_RECEIPT: Final = bytes(HASH_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntentRow:
+class IntentRow(NamedTuple):
     """Where an intent was opened and how it ended.
 
     ``opened_seq`` is the step's sequence and ``index`` its place among the step's intents;
@@ -49,7 +48,7 @@ class IntentRow:
     """
 
     opened_seq: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides a tuple's method
     settled_seq: int | None = None
     receipt_digest: Hash | None = None
     abandoned: bool = False
@@ -70,16 +69,15 @@ class IntentRow:
         if len(data) != _INTENT.size:
             raise Damage(f"an intent's row: expected {_INTENT.size} bytes, found {len(data)}")
         opened_seq, index, settled, abandoned, receipt = _INTENT.unpack(data)
-        row = cls(
+        if abandoned > 1 or not (settled or receipt == _NO_RECEIPT):
+            raise Damage("an intent's row is none that is written")
+        return cls(
             opened_seq=opened_seq,
             index=index,
             settled_seq=settled or None,
             receipt_digest=Hash(receipt) if settled else None,
             abandoned=bool(abandoned),
         )
-        if row.to_bytes() != data:
-            raise Damage("an intent's row is none that is written")
-        return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

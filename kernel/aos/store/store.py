@@ -8,7 +8,6 @@ number of processes read. Every method may be called from any thread; only one t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -241,7 +240,10 @@ def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
         assert header.prev == prev, f"frame {header.first}: does not follow {prev.hex()[:16]}"
         assert header.first == seq + 1, f"frame {header.first}: does not follow record {seq}"
         prev, seq = sealed.frame.hash, header.last
-    assert head.message() == Head.of(group[-1].tip).message(), "the head is not the last frame's"
+    tip = group[-1].tip
+    assert (head.world, head.seq, head.frame, head.frames, head.log_root) == (
+        tip.world, tip.seq, tip.frame, tip.log.size, tip.log.root(),
+    ), "the head is not the last frame's"  # fmt: skip
     assert (head.seq, head.frame) == (seq, prev), "the tip is not the last frame's"
 
 
@@ -295,11 +297,8 @@ def intent_changes(
     """
     changed: dict[Hash, IntentRow] = {}
 
-    def row(intent: Hash) -> IntentRow | None:
-        return changed.get(intent) or stored(intent)
-
     def existing_row(intent: Hash, seq: int) -> IntentRow:
-        intent_row = row(intent)
+        intent_row = changed.get(intent) or stored(intent)
         if intent_row is None:
             raise _contradiction(
                 intent, location, f"record {seq} ends it, and no row says it was opened"
@@ -308,27 +307,24 @@ def intent_changes(
 
     for sealed in group:
         for opening in sealed.opened_intents:
-            if row(opening.intent) is not None:
+            intent = opening.intent
+            if intent in changed or stored(intent) is not None:
                 raise _contradiction(
-                    opening.intent,
-                    location,
-                    f"record {opening.seq} opens it, and it has a row already",
+                    intent, location, f"record {opening.seq} opens it, and it has a row already"
                 )
-            changed[opening.intent] = IntentRow(opened_seq=opening.seq, index=opening.index)
-        for settled in sealed.settled:
-            stored_row = existing_row(settled.intent, settled.seq)
+            changed[intent] = IntentRow(opened_seq=opening.seq, index=opening.index)
+        for intent, seq, receipt in sealed.settled:
+            stored_row = existing_row(intent, seq)
             if stored_row.settled_seq is not None:
-                problem = (
-                    f"record {settled.seq} settles it, and its row says {stored_row.settled_seq} "
-                    "did"
-                )
-                raise _contradiction(settled.intent, location, problem)
-            changed[settled.intent] = replace(
-                stored_row, settled_seq=settled.seq, receipt_digest=settled.receipt
-            )
+                problem = f"record {seq} settles it, and its row says {stored_row.settled_seq} did"
+                raise _contradiction(intent, location, problem)
+            changed[intent] = IntentRow(
+                opened_seq=stored_row.opened_seq, index=stored_row.index, settled_seq=seq,
+                receipt_digest=receipt, abandoned=stored_row.abandoned,
+            )  # fmt: skip
         for intent in sealed.abandoned:
             stored_row = existing_row(intent, sealed.frame.header.last)
-            changed[intent] = replace(stored_row, abandoned=True)
+            changed[intent] = stored_row._replace(abandoned=True)
     return changed
 
 

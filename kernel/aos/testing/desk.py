@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from aos.core.decide.answers import (
     Admitted,
@@ -45,10 +45,12 @@ from aos.core.journal.records import (
     Step,
 )
 from aos.core.kernel import genesis, world_state
-from aos.core.kernel_protocol import CellView, KernelProtocol, decided, step
+from aos.core.kernel_protocol import CellView, KernelFigures, KernelProtocol, decided, step
 from aos.core.pending import Sealed, receipt_digest
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
+from aos.errors import BadUsage
+from aos.fastcore.core_kind import CoreKind, core_of_environment
 from aos.host.apply.apply import sign_manifest
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore_kernel
@@ -69,11 +71,31 @@ from aos.store.stored_world import open_stored
 from aos.testing import governing
 from aos.testing.problems import InputRefused
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, SHARED, WORLD_KEY
+from aos.testing.threaded_kernel import ThreadedKernel
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, derive, hash_text
 
 FRAME_RECORDS: Final = 2_000
 """Records after which a run continues in another frame."""
+
+DEFAULT_CORE: Final = CoreKind.PYTHON
+"""The core of a test world if neither its test nor ``AOS_CORE`` names one."""
+
+T = TypeVar("T")
+
+
+def core_of_test(word: str | None) -> CoreKind:
+    """The core that a test names, or else ``AOS_CORE``, or else the default.
+
+    Raises:
+        BadUsage: One of them names none.
+    """
+    if word is None:
+        return core_of_environment() or DEFAULT_CORE
+    words = [kind.value for kind in CoreKind]
+    if word not in words:
+        raise BadUsage("core", expected=" or ".join(words), actual=repr(word))
+    return CoreKind(word)
 
 
 class Desk:
@@ -94,12 +116,16 @@ class Desk:
         *,
         seed: str,
         now_ns: int,
+        core: CoreKind,
         published: Callable[[OpenIntent], None],
         over: Callable[[Hash], None],
     ) -> None:
-        """``published`` is called with each intent that executors may run, ``over`` with each
-        intent that has ended."""
+        """``core`` runs the world. ``published`` is called with each intent that executors may run,
+        ``over`` with each intent that has ended."""
         self.now_ns = now_ns
+        self.core = core
+        # Several calls of a kernel in a row are made on its thread.
+        self._on_owner: _OnOwner = _directly if core is CoreKind.PYTHON else SHARED.on_module_thread
         self.store = MemoryStore()
         self.records: list[Record] = []
         self.failed: list[tuple[int, CellId, Fault]] = []
@@ -132,28 +158,48 @@ class Desk:
         sealed = genesis(genesis_input, self.stamp(), self._draw(32))
         self._keep(sealed)
         self.records.append(from_bytes(sealed.frame.records[0]))
-        return restore_kernel(self.store, sealed.tip.world)
+        return self._restored(sealed.tip.world)
+
+    def _restored(self, world: Hash) -> KernelProtocol:
+        if self.core is CoreKind.PYTHON:
+            return restore_kernel(self.store, world)
+        return ThreadedKernel(self.store, world, self.core.opens)
 
     @property
     def state(self) -> State:
         """The world as data, for what a test reads."""
-        return world_state(self._kernel)
+        kernel = self._kernel
+        return world_state(kernel.reference() if isinstance(kernel, ThreadedKernel) else kernel)
 
     @property
     def world(self) -> Hash:
         return self._kernel.tip.world
 
     @property
+    def manifest(self) -> Effective | None:
+        """The manifest in force; None before the first one."""
+        return self._kernel.manifest
+
+    @property
     def effective(self) -> Effective:
         """The manifest in force."""
-        assert self._kernel.manifest is not None, "asked before a manifest was applied"
-        return self._kernel.manifest
+        manifest = self.manifest
+        assert manifest is not None, "asked before a manifest was applied"
+        return manifest
+
+    def figures(self) -> KernelFigures:
+        """The world in figures."""
+        return self._kernel.figures()
 
     def cell(self, id: CellId) -> CellView | None:
         return self._kernel.cell(id)
 
     def cells_of(self, workflow: str) -> Iterator[CellView]:
         return self._kernel.cells_of(workflow)
+
+    def open_intents(self) -> list[OpenIntent]:
+        """The open intents in the order of opening."""
+        return [progress.intent for progress in self._kernel.open_intents()]
 
     def is_open(self, intent: OpenIntent) -> bool:
         work = self._kernel.progress_of(intent.intent)
@@ -187,7 +233,7 @@ class Desk:
         """Admit an input. Raises: InputRefused: A rule refuses it. Nothing has changed."""
         if blobs:
             self.store.put_blobs(blobs)
-        answer = self._answer(input)
+        answer = self._on_owner(lambda: self._answer(input))
         if isinstance(answer, Refusal):
             raise InputRefused(answer)
         if isinstance(input, ReceiptInput) and isinstance(answer, Admitted):
@@ -274,13 +320,16 @@ class Desk:
         """Run cells until none is ready, publish the intents that they opened, and return the
         number of steps."""
         steps_before = self.steps
+        self._on_owner(self._run_until_idle)
+        return self.steps - steps_before
+
+    def _run_until_idle(self) -> None:
         while self._kernel.has_work():
             SHARED.on_module_thread(self._run)
             if self.steps == self._crash_step and self._crashed is not None:
                 self._crash_step = None
                 self._crashed(self.restart())
         self.seal()
-        return self.steps - steps_before
 
     def crash_after(self, step: int, crashed: Callable[[list[Redelivery]], None]) -> None:
         """Crash once, right after this step of the world (0: never), and call ``crashed`` with the
@@ -307,6 +356,9 @@ class Desk:
 
     def seal(self) -> None:
         """Seal the frame: its records are durable from here on, and opened intents published."""
+        self._on_owner(self._seal)
+
+    def _seal(self) -> None:
         sealed = self._kernel.seal(self._salt()) if self._kernel.pending_records else None
         if sealed is not None:
             self._keep(sealed)
@@ -346,7 +398,7 @@ class Desk:
         """Discard all but the store, and recover from the last snapshot and the journal. Return the
         intents that must be published again."""
         self.seal()
-        self._kernel = restore_kernel(self.store, self._kernel.tip.world)
+        self._kernel = self._restored(self._kernel.tip.world)
         return list(left_open(self._kernel.open_intents()))
 
     def snapshot(self) -> int:
@@ -364,7 +416,7 @@ class Desk:
         self.store.put_blobs(blobs)
         answer = self.admit(snapshot)
         self.seal()
-        self._kernel = restore_kernel(self.store, self._kernel.tip.world)
+        self._kernel = self._restored(self._kernel.tip.world)
         return answer.seq
 
     def check_erasable(self, value: Hash) -> None:
@@ -398,6 +450,16 @@ class Desk:
                 start=None if start is None else partial(open_stored, self.store, start),
             )
         )
+
+
+class _OnOwner(Protocol):
+    """Calls a function on the thread of a kernel."""
+
+    def __call__(self, function: Callable[[], T]) -> T: ...
+
+
+def _directly(function: Callable[[], T]) -> T:
+    return function()
 
 
 _OPERATORS: Final = (Principal(OPERATOR_NAME, bytes(OPERATOR_KEY.verify_key)),)

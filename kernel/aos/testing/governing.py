@@ -99,7 +99,7 @@ def act(
         action,
         proposal,
         _no_change() if open_proposal is None else open_proposal.change,
-        world=desk.state.world,
+        world=desk.world,
         principal=name,
         key=_key(desk, name),
         report=report,
@@ -128,7 +128,7 @@ def ready(
 ) -> int | None:  # fmt: skip
     """Return an approved proposal of this manifest, which it proposes and approves if there is
     none; None in a world that is not governed. Raises as ``propose``."""
-    in_force = desk.state.manifest
+    in_force = desk.manifest
     if in_force is None or in_force.governance is None:
         return None
     change = (manifest.effective.hash, mode, leaves)
@@ -181,7 +181,7 @@ def _reported(desk: Desk, proposal: Proposal) -> Hash:
 
 
 def _governance(desk: Desk) -> GovernanceBlock:
-    manifest = desk.state.manifest
+    manifest = desk.manifest
     if manifest is None or manifest.governance is None:
         raise BadUsage(
             "the world is not governed",

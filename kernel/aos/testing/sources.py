@@ -16,7 +16,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from nacl.signing import SigningKey
 
 from aos.core.journal.ports import Call, Ran
-from aos.errors import BadUsage, Damage
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, read_manifest_files
 from aos.manifest.keys import key_text
 from aos.manifest.load import Loaded, ManifestProblems, Problem, load
@@ -48,6 +48,9 @@ LOADED_MAX: Final = 64
 """Number of cached manifests. A world with a cached manifest is created without loading it."""
 
 READINGS_MAX: Final = 64
+
+INTERRUPTED_S: Final = 1.0
+"""How long a call may run after its caller was interrupted, before another thread runs modules."""
 
 _loaded: OrderedDict[Hash, Loaded] = OrderedDict()
 
@@ -224,22 +227,41 @@ class SharedSandbox:
 
     def __init__(self) -> None:
         self._process = 0
+        self._thread = 0
+        self._threads = 0
         self._lock = threading.Lock()
         self._modules: dict[Hash, bytes] = {}
-        self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._todo: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._sandbox: Sandbox | None = None
 
     def add(self, modules: Mapping[Hash, bytes]) -> None:
         self._modules.update(modules)
 
     def run(self, call: Call) -> Ran:
+        if threading.get_ident() != self._thread:
+            raise Refused("the test that ran this module was interrupted")
         if self._sandbox is None:
             self._sandbox = Sandbox(self._load)
         return self._sandbox.run(call)
 
+    @property
+    def thread(self) -> int:
+        """The number of the thread that runs modules: another one if a process was forked, or if
+        the thread does not end the call of a test that was interrupted."""
+        return self._started()[0]
+
+    def _started(self) -> tuple[int, SimpleQueue[Callable[[], None] | None]]:
+        with self._lock:
+            if self._process != os.getpid():
+                self._start()
+            return self._threads, self._todo
+
     def on_module_thread(self, function: Callable[[], T]) -> T:
-        """Call ``function`` on the thread that runs modules, and wait. Raises what it raises."""
-        self._start()
+        """Call ``function`` on the thread that runs modules, and wait; on that thread itself, just
+        call it. Raises what it raises."""
+        if threading.get_ident() == self._thread and self._process == os.getpid():
+            return function()
+        number, todo = self._started()
         ended: Future[T] = Future()
 
         def do() -> None:
@@ -248,21 +270,34 @@ class SharedSandbox:
             except BaseException as problem:  # noqa: BLE001  # carried over to the caller
                 ended.set_exception(problem)
 
-        self._todo.put(do)
-        return ended.result()
+        todo.put(do)
+        try:
+            return ended.result()
+        finally:
+            if not ended.done():
+                self._interrupted(ended, number)
 
     def _start(self) -> None:
         # A forked process has a copy of this object, but not its thread.
+        self._process = os.getpid()
+        self._threads += 1
+        self._todo = SimpleQueue()
+        self._sandbox = None
+        thread = threading.Thread(
+            target=_serve, args=(self._todo,), name="aos-testing", daemon=True
+        )
+        with big_stacks():
+            thread.start()
+        assert thread.ident is not None
+        self._thread = thread.ident
+
+    def _interrupted(self, ended: Future[T], number: int) -> None:
+        """Leave the thread if it does not end a call that its caller no longer waits for."""
+        wait([ended], INTERRUPTED_S)
         with self._lock:
-            if self._process == os.getpid():
-                return
-            self._process = os.getpid()
-            self._todo = SimpleQueue()
-            self._sandbox = None
-            with big_stacks():
-                threading.Thread(
-                    target=_serve, args=(self._todo,), name="aos-testing", daemon=True
-                ).start()
+            if not ended.done() and number == self._threads:
+                self._todo.put(None)
+                self._process = self._thread = 0
 
     def _load(self, hash: Hash) -> bytes:
         module_bytes = self._modules.get(hash)
@@ -271,9 +306,10 @@ class SharedSandbox:
         return module_bytes
 
 
-def _serve(todo: SimpleQueue[Callable[[], None]]) -> None:
-    while True:
-        todo.get()()
+def _serve(todo: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (do := todo.get()) is not None:
+        do()
+        del do  # a world may end while the thread waits
 
 
 SHARED = SharedSandbox()

@@ -18,6 +18,7 @@ from aos.core.journal.vocabulary import STATUSES, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import settled_arm, takes
 from aos.errors import BadUsage
+from aos.fastcore.core_kind import CoreKind
 from aos.manifest.effective import Route, Workflow
 from aos.manifest.names import ENVELOPE, ERROR, NODE, REJECTED, STREAM, TIMER
 from aos.read.lens.lookup import find_effect, find_workflow
@@ -178,7 +179,13 @@ class _Stage:
         entropy: bytes | None,
         modules: Mapping[str, bytes] | None,
     ) -> None:
-        self.desk = Desk(seed="step", now_ns=now_ns, published=_nothing, over=_nothing)
+        self.desk = Desk(
+            seed="step",
+            now_ns=now_ns,
+            core=CoreKind.PYTHON,  # ``play`` decides on the reference's own state
+            published=_nothing,
+            over=_nothing,
+        )
         self.desk.apply(loaded(source, modules))
         self.workflow = self._workflow(workflow)
         stamp = self.desk.stamp()
@@ -217,7 +224,7 @@ class _Stage:
         return self._transition(decided, state_before)
 
     def _state(self, state_slot: Slot) -> Any:
-        return plain_state(state_slot, self._read, self.desk.state.effective, self.workflow.name)
+        return plain_state(state_slot, self._read, self.desk.effective, self.workflow.name)
 
     def _read(self, hash: Hash, /) -> bytes:
         blob = self.blobs.get(hash)
@@ -232,14 +239,14 @@ class _Stage:
         if key is not None:
             return canonical(workflow.key, key, subject=f"the key of {workflow.name}")
         if isinstance(event, tuple) and value is not None:
-            for route in self.desk.state.effective.routes(event[0]):
+            for route in self.desk.effective.routes(event[0]):
                 if route.workflow == workflow.name:
                     return _routed(route, value)
         raise BadUsage(f"{workflow.name} is keyed, and no route reads its key: pass key=")
 
     def _value(self, event: tuple[str, object]) -> bytes:
         name, value = event
-        schema = self.desk.state.effective.schemas.get(name)
+        schema = self.desk.effective.schemas.get(name)
         if schema is None or not takes(self.workflow, name):
             known_names = ", ".join(sorted(self.workflow.arms)) or self.workflow.event.name
             raise BadUsage(

@@ -118,7 +118,7 @@ class Flow:
 def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
     """The cell's id. Raises: BadUsage: The workflow does not exist, or the key does not fit it."""
     name = find_workflow(desk.state, workflow)
-    definition = desk.state.effective.workflows.get(name)
+    definition = desk.effective.workflows.get(name)
     schema = None if definition is None else definition.key
     if schema is None:
         if key is not None:
@@ -134,12 +134,12 @@ def plain_ids(ids: tuple[CellId, ...]) -> tuple[tuple[str, Any], ...]:
 
 
 def state_of(desk: Desk, id: CellId) -> Any:
-    cell = desk.state.cells.get(id)
+    cell = desk.cell(id)
     return None if cell is None or cell.state is None else _state_value(desk, cell.state, id)
 
 
 def _state_value(desk: Desk, state_slot: Slot, id: CellId) -> Any:
-    return plain_state(state_slot, desk.read, desk.state.effective, id[0])
+    return plain_state(state_slot, desk.read, desk.effective, id[0])
 
 
 def status_of(desk: Desk, id: CellId) -> str | None:
@@ -190,7 +190,7 @@ def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
         for event in record.events
         if schema in (None, event.schema)
     ]
-    if schema is not None and not events and schema not in desk.state.effective.schemas:
+    if schema is not None and not events and schema not in desk.effective.schemas:
         raise BadUsage(f"the manifest has no schema {schema}", hint="see aos inspect manifest")
     return events
 
@@ -252,7 +252,7 @@ def _step_lines(record: Document) -> Iterator[str]:
 def seen_flow(desk: Desk, word: str, key: object) -> SeenFlow | None:
     """Find an instance; None if it does not exist. Raises: BadUsage: There is no such flow."""
     name = find_flow(desk.state, word)
-    schema = desk.state.effective.workflows[name].key
+    schema = desk.effective.workflows[name].key
     assert schema is not None, "a flow has a key"
     cell = desk.state.cells.get((name, canonical(schema, key, subject=f"the key of {name}")))
     return None if cell is None else read_flow(desk.state, cell, desk.read)

@@ -37,7 +37,7 @@ from aos.read.views.journal_view import read_value_hash
 from aos.read.views.linear_view import document_of
 from aos.read.views.schedule_view import schedule_document
 from aos.testing import governing, views
-from aos.testing.desk import Desk
+from aos.testing.desk import Desk, core_of_test
 from aos.testing.dispatch import Dispatch
 from aos.testing.effects import Effect, EffectFilters, matching_effects, only
 from aos.testing.functions import Functions, Given, read
@@ -82,10 +82,12 @@ class World:
         seed: Seed of all randomness.
         executors: As for ``use``.
         secrets: Values for ``ctx.secret``, by the names of their definitions (T-25b).
+        core: The core that runs the world, ``python`` or ``fast`` (T-8). Default: that of
+            ``AOS_CORE``.
         replay: Whether ``close`` replays the journal.
 
     Raises:
-        BadUsage: The manifest does not exist.
+        BadUsage: The manifest does not exist, or ``core`` or ``AOS_CORE`` names no core.
         ManifestProblems: The manifest is invalid.
     """
 
@@ -99,12 +101,14 @@ class World:
         seed: str = "aos",
         executors: Given | Iterable[Given] = (),
         secrets: Mapping[str, str] | None = None,
+        core: str | None = None,
         replay: bool = True,
     ) -> None:
         self._dispatch = Dispatch()
         self._desk = self._dispatch.desk = Desk(
             seed=seed,
             now_ns=read_time(now),
+            core=core_of_test(core),
             published=self._dispatch.published,
             over=self._dispatch.over,
         )
@@ -156,7 +160,7 @@ class World:
     @property
     def manifest(self) -> Effective:
         """The manifest in force."""
-        return self._desk.state.effective
+        return self._desk.effective
 
     @property
     def records(self) -> int:
@@ -589,7 +593,7 @@ class World:
             raise CellFailed(views.faults(self._desk, None, reported_count))
 
     def _open_ones(self) -> list[Effect]:
-        return [self._effect(intent) for intent in self._desk.state.intents.values()]
+        return [self._effect(intent) for intent in self._desk.open_intents()]
 
     def _all(self) -> list[Effect]:
         return [self._effect(intent) for intent in self._desk.opened_intents.values()]
@@ -619,10 +623,10 @@ class World:
         value: Hash | None = None,
     ) -> Admitted | Duplicate:
         self._check_open()
-        state = self._desk.state
+        figures = self._desk.figures()
         control = sign_control(
-            action, cell=cell, intent=intent, value=value, world=state.world,
-            serial=state.controls, operators=state.operators, key=OPERATOR_KEY,
+            action, cell=cell, intent=intent, value=value, world=self._desk.world,
+            serial=figures.controls, operators=figures.operators, key=OPERATOR_KEY,
         )  # fmt: skip
         return self._desk.admit(control)
 

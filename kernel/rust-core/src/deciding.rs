@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use crate::journal::faults::{Fault, FaultKind};
 use crate::journal::governing::GovernanceInput;
+use crate::journal::input_fields::{InputHash, InputNat, InputText};
 use crate::journal::inputs::{
-    AttemptInput, ControlInput, EventInput, Input, ManifestInput, ReceiptInput, SnapshotInput,
-    StartInput, StreamInput,
+    AttemptInput, ControlCell, ControlInput, EventInput, Input, InputBatch, ManifestInput,
+    ReceiptInput, SnapshotInput, StartInput, StreamInput,
 };
 use crate::journal::ports::{Call, Ran};
 use crate::journal::record_codec::to_bytes;
-use crate::journal::records::{Batch, CellId, Stamp};
+use crate::journal::records::Stamp;
 use crate::journal::vocabulary::Word;
 use crate::kernel::{Decision, Kernel};
 use crate::operations::{put_data, put_list, put_u32, put_u64, Request};
@@ -33,20 +34,40 @@ const SNAPSHOT: u32 = 7;
 const CONTROL: u32 = 8;
 const GOVERNANCE: u32 = 9;
 
+/// A length before text that is not Unicode: then `data` of its code points follows, `u32` each.
+const NOT_UNICODE: u32 = u32::MAX;
+
 fn text(request: &mut Request) -> Rc<str> {
     std::str::from_utf8(request.data()).expect("text is UTF-8").into()
+}
+
+fn input_text(request: &mut Request) -> InputText {
+    let size = request.u32();
+    if size != NOT_UNICODE {
+        let text = std::str::from_utf8(request.take(size as usize)).expect("text is UTF-8");
+        return InputText::Unicode(text.into());
+    }
+    let points = request.data().chunks_exact(4);
+    let point = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    InputText::Other(points.map(point).collect())
 }
 
 fn data(request: &mut Request) -> Rc<[u8]> {
     request.data().into()
 }
 
-fn nat(request: &mut Request) -> u64 {
-    request.u64()
+/// 0 and a `u64`; or 1, the digits and the words of another number.
+fn input_nat(request: &mut Request) -> InputNat {
+    match request.u32() {
+        0 => InputNat::Nat(request.u64()),
+        _ => InputNat::Other { digits: text(request), words: text(request) },
+    }
 }
 
-fn hash(request: &mut Request) -> Hash {
-    request.hash()
+/// `data`, of any length.
+fn input_hash(request: &mut Request) -> InputHash {
+    let data = request.data();
+    data.try_into().map_or_else(|_| InputHash::Other(data.into()), InputHash::Hash)
 }
 
 fn option<T>(request: &mut Request, read: impl FnMut(&mut Request) -> T) -> Option<T> {
@@ -67,90 +88,93 @@ pub(crate) fn input(request: &mut Request) -> Input {
         }),
         MANIFEST => Input::Manifest(Rc::new(ManifestInput {
             document: data(request),
-            principal: text(request),
-            serial: request.u64(),
+            principal: input_text(request),
+            serial: input_nat(request),
             signature: data(request),
-            mode: text(request),
-            leaves: request.list(text),
-            proposal: option(request, nat),
-            checked: option(request, nat),
+            mode: input_text(request),
+            leaves: request.list(input_text),
+            proposal: option(request, input_nat),
+            checked: option(request, input_nat),
             is_recorded: request.u32() == 1,
         })),
         EVENT => Input::Event(EventInput {
-            schema: text(request),
+            schema: input_text(request),
             value: data(request),
-            submission_id: option(request, text),
+            submission_id: option(request, input_text),
         }),
         RECEIPT => Input::Receipt(ReceiptInput {
-            intent: request.hash(),
-            effect: text(request),
-            attempt: request.u64(),
-            status: text(request),
+            intent: input_hash(request),
+            effect: input_text(request),
+            attempt: input_nat(request),
+            status: input_text(request),
             payload: data(request),
-            started_ns: request.u64(),
-            finished_ns: request.u64(),
-            executor: text(request),
+            started_ns: input_nat(request),
+            finished_ns: input_nat(request),
+            executor: input_text(request),
             key_id: data(request),
             signature: data(request),
-            cost_cents: option(request, nat),
-            batch: option(request, |request| Batch {
-                index: request.u64(),
-                size: request.u64(),
-                path: request.list(hash),
+            cost_cents: option(request, input_nat),
+            batch: option(request, |request| InputBatch {
+                index: input_nat(request),
+                size: input_nat(request),
+                path: request.list(input_hash),
             }),
         }),
         STREAM => Input::Stream(StreamInput {
-            intent: request.hash(),
-            effect: text(request),
-            attempt: request.u64(),
-            frame_seq: request.u64(),
-            frame_kind: text(request),
+            intent: input_hash(request),
+            effect: input_text(request),
+            attempt: input_nat(request),
+            frame_seq: input_nat(request),
+            frame_kind: input_text(request),
             payload: data(request),
-            executor: text(request),
+            executor: input_text(request),
             key_id: data(request),
             signature: data(request),
-            payload_ref: option(request, hash),
+            payload_ref: option(request, input_hash),
         }),
         ATTEMPT => Input::Attempt(AttemptInput {
-            intent: request.hash(),
-            attempt: request.u64(),
-            phase: text(request),
-            problem: option(request, text),
-            code: option(request, text),
+            intent: input_hash(request),
+            attempt: input_nat(request),
+            phase: input_text(request),
+            problem: option(request, input_text),
+            code: option(request, input_text),
         }),
         SNAPSHOT => Input::Snapshot(SnapshotInput {
-            at: request.u64(),
-            frame: request.hash(),
-            document: request.hash(),
-            size: request.u64(),
+            at: input_nat(request),
+            frame: input_hash(request),
+            document: input_hash(request),
+            size: input_nat(request),
         }),
         CONTROL => Input::Control(ControlInput {
-            action: text(request),
-            principal: text(request),
-            serial: request.u64(),
+            action: input_text(request),
+            principal: input_text(request),
+            serial: input_nat(request),
             signature: data(request),
-            cell: option(request, |request| CellId { workflow: text(request), key: data(request) }),
-            intent: option(request, hash),
-            value: option(request, hash),
-            status: option(request, text),
+            cell: option(request, |request| ControlCell {
+                workflow: input_text(request),
+                key: data(request),
+            }),
+            intent: option(request, input_hash),
+            value: option(request, input_hash),
+            status: option(request, input_text),
             payload: option(request, data),
-            why: option(request, text),
+            why: option(request, input_text),
             restamp: request.u32() == 1,
         }),
         GOVERNANCE => Input::Governance(GovernanceInput {
-            action: text(request),
-            principal: text(request),
+            action: input_text(request),
+            principal: input_text(request),
             signature: data(request),
-            proposal: option(request, nat),
-            serial: option(request, nat),
-            base: option(request, hash),
+            proposal: option(request, input_nat),
+            serial: option(request, input_nat),
+            base: option(request, input_hash),
             document: option(request, data),
             patch: option(request, data),
-            mode: text(request),
-            leaves: request.list(text),
+            mode: input_text(request),
+            leaves: request.list(input_text),
             report: option(request, data),
-            seen: option(request, hash),
-            note: option(request, text),
+            seen: option(request, input_hash),
+            note: option(request, input_text),
         }),
         kind => panic!("input kind {kind} is unknown"),
     }

@@ -122,7 +122,7 @@ impl Kernel {
             Input::Event(input) => admit_event(state, input, stamp, &**read),
             Input::Receipt(input) => admit_receipt(state, input, stamp, &**read, verify),
             Input::Stream(input) => admit_stream(state, input, stamp, verify),
-            Input::Attempt(input) => admit_attempt(state, input, stamp).map_err(Stop::from),
+            Input::Attempt(input) => admit_attempt(state, input, stamp),
             Input::Control(input) => admit_control(state, input, stamp, read, verify),
             Input::Governance(input) => {
                 admit_governance(state, input, stamp, &**read, verify, &*ports.judge)

@@ -7,6 +7,7 @@
 //!     1 DAMAGE  the words follow
 //!     2 HOST    an import did not return; the host raises what it kept
 //!     3 REFUSED the words of a probe's problem follow
+//!     4 UNWRITABLE  a field of an input is none that a message or record can hold
 //!
 //! After DAMAGE or HOST in an operation that changes the world, the world is closed: its state may
 //! be half changed. A request that is not as described here is a defect of the host, and a panic.
@@ -91,6 +92,7 @@ const ENTER: u32 = 14;
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
 const HOST: u32 = 2;
+const UNWRITABLE: u32 = 4;
 
 impl Core {
     pub fn new(host: Host) -> Core {
@@ -116,6 +118,7 @@ impl Core {
                     answer.extend_from_slice(text.as_bytes());
                 }
                 Failure::Host | Failure::Erased => put_u32(&mut answer, HOST),
+                Failure::Unwritable => put_u32(&mut answer, UNWRITABLE),
             }
         }
         answer

@@ -62,6 +62,8 @@ pub fn probe(operation: u32, request: &[u8]) -> Option<Vec<u8>> {
 fn words<T>(outcome: Outcome<T>) -> Result<T, String> {
     outcome.map_err(|failure| match failure {
         Failure::Damage(text) => text,
-        Failure::Host | Failure::Erased => "the host did not return".to_string(),
+        Failure::Host | Failure::Erased | Failure::Unwritable => {
+            "the host did not return".to_string()
+        }
     })
 }

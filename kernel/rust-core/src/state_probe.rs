@@ -25,7 +25,9 @@ pub fn answer(question: &[u8]) -> Result<Vec<u8>, String> {
     match value(name, Arguments(&parts[1..])) {
         Ok(value) => Ok(encode(&value)),
         Err(Failure::Damage(text)) => Err(text),
-        Err(Failure::Host | Failure::Erased) => Err("the host did not return".to_string()),
+        Err(Failure::Host | Failure::Erased | Failure::Unwritable) => {
+            Err("the host did not return".to_string())
+        }
     }
 }
 

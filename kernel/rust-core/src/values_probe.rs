@@ -69,7 +69,9 @@ impl<'a> Arguments<'a> {
     fn effective(&self, index: usize) -> Result<Rc<Effective>, String> {
         Effective::from_document(self.bytes(index)).map_err(|failure| match failure {
             Failure::Damage(text) => text,
-            Failure::Host | Failure::Erased => "the host did not return".to_string(),
+            Failure::Host | Failure::Erased | Failure::Unwritable => {
+                "the host did not return".to_string()
+            }
         })
     }
 }

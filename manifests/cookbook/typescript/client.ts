@@ -1220,9 +1220,10 @@ export type ProblemDocument = {
   blockers?: Record<string, unknown>[];
 };
 
-/** The process that runs the world. */
+/** The process that runs the world; ``core`` is null if it is of an earlier release. */
 export type ProcessFigures = {
   pid: number;
+  core: string | null;
   steps: number;
   queued: number;
   no_room: string | null;
@@ -1656,6 +1657,12 @@ export type StartRecord = {
   host: Record<string, unknown>;
 };
 
+/** A ``start`` record, and the kernel that began to execute there. */
+export type StartedCore = {
+  record: number;
+  core: string;
+};
+
 /** A linear instance runs since record ``seq``. */
 export type StartedInstance = {
   instance: string;
@@ -1867,6 +1874,7 @@ export type WorldDocument = {
   at: number | null;
   snapshot: SnapshotMark | null;
   ancestors: AncestorWorld[];
+  last_start: StartedCore | null;
   process: ProcessFigures | null;
   origin: string | null;
 };
@@ -2238,6 +2246,8 @@ export type ReadFlowsQuery = {
   status?: "pending" | "running" | "sleeping" | "rolling_back" | "completed" | "failed" | "canceled" | "stuck" | "faulted" | "closed" | "parked" | "cancelled";
   /** Only cells whose key begins with this text. */
   key_prefix?: string;
+  /** Only those that pass this condition, such as customer_id = "c-1" and amount_cents >= 1000. */
+  where?: string;
   /** Maximum number of rows. */
   limit?: number;
   /** Number of rows to skip. */
@@ -2805,7 +2815,7 @@ export class Client extends Connection {
     return this.json({ method: "POST", path: "/v1/snapshots" });
   }
 
-  /** List the instances of flows, by flow and key. */
+  /** List the instances of flows, by flow and key or in the order of a condition. */
   readFlows(query: ReadFlowsQuery = {}): Promise<ReadFlowsAnswer> {
     return this.json({ method: "GET", path: "/v1/flows", query });
   }

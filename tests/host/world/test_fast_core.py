@@ -85,7 +85,7 @@ def test_a_killed_world_continues_on_the_other_kernel(
             host.wait()
 
     monkeypatch.delenv(CORE_VARIABLE)
-    assert run(world, Echo(), until_idle=True).is_idle
+    assert run(world, Echo(), until_idle=True, core=PYTHON).is_idle
     assert cores_of(world) == [*cores, "python"]
     # A step that asks sets 1, and each of the three receipts adds 1.
     assert states(world) == {encode(f"k{number}"): encode(4) for number in range(3)}

@@ -109,7 +109,8 @@ def test_a_claim_whose_connection_is_closed_takes_nothing_even_before_the_front_
         await asyncio.gather(gone, return_exceptions=True)
 
         stage.open("b", effect=ONCE)
-        assert await stage.claim("ann", "2", connection=dead) == []
+        with pytest.raises(ClientGoneError):
+            await stage.claim("ann", "2", connection=dead)
 
         dying = Connection()
         stage.link.may_answer.clear()
@@ -261,6 +262,46 @@ def test_a_claim_that_is_repeated_twice_at_once_gives_its_task_to_one_worker(
 
         held = [(task["issuer_ref"], task["epoch"]) for task in [*await again, *await others]]
         assert held == [("a", 1)], "one worker has this attempt"
+
+    play(tmp_path, scene)
+
+
+def test_the_tasks_of_a_claim_go_back_if_its_repetition_is_gone_before_them(
+    tmp_path: Path,
+) -> None:
+    """N-52: no request of the claim is left, and no answer has named them."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", effect=ONCE)
+        stage.link.may_answer.clear()
+        first = asyncio.ensure_future(stage.claim("ann", "1"))
+        await stage.link.is_asked.wait()
+        again = asyncio.ensure_future(stage.claim("ann", "1"))
+        await asyncio.sleep(0)
+        first.cancel()
+        again.cancel()
+        await asyncio.gather(first, again, return_exceptions=True)
+        stage.link.may_answer.set()
+        await stage.settle_down()
+
+        [task] = await stage.claim("bob", "2")
+        assert (task["issuer_ref"], task["epoch"]) == ("a", 1), "no worker had this attempt"
+
+    assert play(tmp_path, scene).phases() == [("begun", 1)]
+
+
+def test_a_request_of_a_closed_connection_that_comes_late_leaves_the_tasks_to_its_repetition(
+    tmp_path: Path,
+) -> None:
+    """N-52a: two connections may be read in another order than they were used in."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann", "1")
+        with pytest.raises(ClientGoneError):
+            await stage.claim("ann", "1", connection=Connection(is_closed=True))
+        assert await stage.claim("bob", "2") == []
+        assert (await stage.result(task))["answer"] == "settled"
 
     play(tmp_path, scene)
 

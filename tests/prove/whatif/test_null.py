@@ -91,7 +91,7 @@ class Renamed:
         for new, old in self.was.items():
             given = given.replace(hash_text(new).encode(), hash_text(old).encode())
         module = self.was.get(call.module, call.module)
-        return self.modules.run(dataclasses.replace(call, module=module, input=given))
+        return self.modules.run(call._replace(module=module, input=given))
 
 
 def another(module: Hash) -> Hash:

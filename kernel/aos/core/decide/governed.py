@@ -164,7 +164,7 @@ def _unsigned(
 ) -> Refusal | None:
     try:
         message = governance_input.message(state.world, change)
-    except (TypeError, ValueError):  # a number or text that has no CBOR
+    except (TypeError, OverflowError):  # a number or text that has no CBOR
         return _invalid(governance_input.action, "expected UTF-8 text, and numbers below 2^64")
     if any(is_signed(message, governance_input.signature, key) for key in keys):
         return None

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from aos.core.journal.faults import Fault
 from aos.values.digests import Hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(NamedTuple):
     """One run of a module's entrypoint on a fresh instance. Limits are bytes and fuel units."""
 
     module: Hash
@@ -27,8 +26,7 @@ class Call:
     output_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class Ran(NamedTuple):
     """How a run ended: ``output``, or ``fault``, never both.
 
     ``fuel`` is what was consumed, ``pages`` the peak of 64 KiB memory pages. ``engine_text`` is the

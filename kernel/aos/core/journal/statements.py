@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from aos.core.journal.merkle import root_from
 from aos.core.journal.records import Batch
 from aos.values.cbor import Value, encode
-from aos.values.digests import Hash, digest
+from aos.values.digests import HASH_BYTES, Hash, digest
 
 
 class Statement(Protocol):
@@ -131,6 +131,8 @@ def signed_receipt_message(
         return message
     # A path has at most as many hashes as a size has bits, or it is none.
     if batch.size > BATCH_MAX or len(batch.path) > BATCH_MAX.bit_length():
+        return None
+    if any(len(hash) != HASH_BYTES for hash in batch.path):
         return None
     root = root_from(receipt_leaf(message), batch.index, batch.size, batch.path)
     if root is None:

@@ -16,6 +16,7 @@ from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import STRICT, Input, ManifestInput
 from aos.core.journal.records import Principal
 from aos.errors import AosError, BadUsage, Unavailable
+from aos.fastcore.core_kind import core_named
 from aos.host.apply.apply import by_hash, check_command
 from aos.host.apply.signed_governance import check_proposal
 from aos.host.apply.stored_states import apply_looked
@@ -423,6 +424,7 @@ class Server:
         return {
             "world": self._world,
             "pid": os.getpid(),
+            "core": core_named(self._engine.host.items()),
             "seq": figures.seq,
             "clock_ns": figures.clock_ns,
             "serial": figures.serial,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from aos.errors import AosError, Unavailable
+from aos.fastcore.core_kind import CoreKind
 from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import open_folder
@@ -65,13 +66,14 @@ def collect_world(
     *,
     keep: int = SNAPSHOTS_KEPT,
     is_dry: bool = False,
+    core: CoreKind | None = None,
     patience: WaitPatience | None = None,
     progress: Progress | None = None,
 ) -> Collected:
     """Mark the data that the world at ``path`` needs and remove the rest, through the process that
     runs the world or with its lock.
 
-    ``patience`` is as for ``open_writer``.
+    ``core`` and ``patience`` are as for ``open_writer``.
 
     ``keep`` is how many of the newest snapshots stay, at least 1. A dry run removes nothing. If the
     process is killed at any point, only data that is not needed is gone, and the next run
@@ -88,7 +90,7 @@ def collect_world(
         with folder.open_store(readonly=True) as store:
             marks = mark(store, keep=keep, base=0, beat=_beat_of(progress))
             return _Sweep(folder.world, store, marks, None).collected()
-    with open_writer(path, patience=patience, progress=progress) as writer:
+    with open_writer(path, core=core, patience=patience, progress=progress) as writer:
         begun = writer.begin_marking()
         marking = _OpenMarking(writer, begun.token)
         with marking, folder.open_store(readonly=True) as store:

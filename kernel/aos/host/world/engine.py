@@ -178,6 +178,11 @@ class Engine:
 
     # Any thread
 
+    @property
+    def host(self) -> Mapping[str, str]:
+        """The software that executes here, as in this process's ``start`` record (H-13)."""
+        return self._host
+
     def start(self) -> None:
         """Start to run. The interpreter's switch interval is shortened until ``stop``."""
         SWITCHING.shorten()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aos.manifest.effective import Effective
 from aos.manifest.names import is_run_by_node
-from aos.node.calls import SILENT, AnsweredClaims, ClientConnection, Delivery
+from aos.node.bodies import ClientGoneError
+from aos.node.calls import SILENT, AnsweredClaims, ClaimRequests, ClientConnection, Delivery
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
@@ -22,12 +23,17 @@ from aos.values.digests import Hash, hash_text
 _MS: Final = 10**6
 
 
+ClaimKey: TypeAlias = tuple[LeaseHolder, str]
+"""A claim: its worker, and the worker's name for it."""
+
+
 class ClaimDesk:
     """Answers the claims of workers."""
 
     def __init__(self, desk: WorkDesk) -> None:
         self._desk = desk
-        self._claiming: dict[tuple[LeaseHolder, str], Poll] = {}
+        self._requests = ClaimRequests()
+        self._claiming: dict[ClaimKey, Poll] = {}
         self._answered = AnsweredClaims()
         self._is_stopping = False
 
@@ -47,28 +53,58 @@ class ClaimDesk:
         Raises:
             ClientGoneError: The client has closed the connection.
         """
-        state = self._desk.state
+        self._desk.check_started()
         holder = LeaseHolder(body["worker"], token.name)
         key = holder, body["claim"]
         self._check_claims()
-        await self._end_earlier(key)
-        self._desk.leases.expire(self._desk.clock())
-        self._desk.polls.note_request(holder)
-        self._desk.flush()
-        while self._desk.leases.claimed(holder, body["claim"]):
+        if connection.is_gone():
+            raise ClientGoneError  # the worker may have repeated the claim on another connection
+        request = self._requests.begin(key)
+        try:
             self._answered.repeated(key)
+            self._desk.leases.expire(self._desk.clock())
+            self._desk.polls.note_request(holder)
+            self._desk.flush()
+            grants = await self._grants(key, request, body, token, connection)
+            return self._answer(key, grants, body, token, connection=connection)
+        finally:
+            self._leave(key, request)
+
+    async def _grants(
+        self,
+        key: ClaimKey,
+        request: object,
+        body: Body,
+        token: ScopedToken,
+        connection: ClientConnection,
+    ) -> Sequence[tuple[Hash, int]]:
+        """The leases that a claim has, or gets now. Only the last request of a claim has any, so
+        no two answers name a lease. Nothing waits between the last look at them and the answer."""
+        await self._end_earlier(key)
+        if self._desk.leases.claimed(*key):
             await self._desk.synced()
-            if key not in self._claiming:
-                break
-            await self._end_earlier(key)
-        # Other requests of this claim may have ended meanwhile without a client, and their tasks
-        # may be another worker's. Nothing waits between this look and the answer.
-        grants = self._desk.leases.claimed(holder, body["claim"])
-        if not grants:
-            poll = self._poll(body, token, holder)
-            poll.is_gone = connection.is_gone
-            self._claiming[key] = poll
-            grants = await self._granted(poll, body.get("wait_ms", 0) / 1000)
+        if not self._requests.is_last(key, request):
+            return ()
+        # Leases may have ended meanwhile.
+        grants = self._desk.leases.claimed(*key)
+        if grants:
+            return grants
+        poll = self._poll(body, token, key[0])
+        poll.is_gone = connection.is_gone
+        self._claiming[key] = poll
+        grants = await self._granted(poll, request, body.get("wait_ms", 0) / 1000)
+        return grants if self._requests.is_last(key, request) else ()
+
+    def _answer(
+        self,
+        key: ClaimKey,
+        grants: Sequence[tuple[Hash, int]],
+        body: Body,
+        token: ScopedToken,
+        *,
+        connection: ClientConnection,
+    ) -> dict[str, Any]:
+        state = self._desk.state
         form = body.get("form", "json")
         answer: dict[str, Any] = {
             "world": hash_text(state.world),
@@ -85,11 +121,24 @@ class ClaimDesk:
             if body.get("manifest") != text:
                 answer["manifest"] = {"hash": text, "document": in_force.document}
         self._watch_delivery(key, grants, connection)
+        self._desk.leases.named(intent for intent, _ in grants)
         return answer
+
+    def _leave(self, key: ClaimKey, request: object) -> None:
+        """A request of a claim is over. If it is the last one, its leases that no answer has named
+        go back: no worker knows of them."""
+        if not self._requests.end(key, request):
+            return
+        holder, claim = key
+        unnamed = self._desk.leases.unnamed(holder, claim)
+        for intent, epoch in unnamed:
+            self._desk.leases.release(intent, epoch, holder, began=False, now=self._desk.clock())
+        if unnamed:
+            self._desk.flush()
 
     def _watch_delivery(
         self,
-        key: tuple[LeaseHolder, str],
+        key: ClaimKey,
         grants: Sequence[tuple[Hash, int]],
         connection: ClientConnection,
     ) -> None:
@@ -124,11 +173,10 @@ class ClaimDesk:
             detail = f"{POLLS_MAX} claims are waiting (claim more tasks with each request)"
             raise Problem(429, "too_many_polls", detail, retry_after_s=1)
 
-    async def _end_earlier(self, key: tuple[LeaseHolder, str]) -> None:
+    async def _end_earlier(self, key: ClaimKey) -> None:
         """The same claim was made before, and that request has not been answered: its caller is
         gone."""
         while (earlier := self._claiming.get(key)) is not None:
-            earlier.is_repeated = True
             if not earlier.result.done():
                 earlier.result.set_result([])
             await asyncio.shield(earlier.finished)
@@ -162,7 +210,7 @@ class ClaimDesk:
             finished=loop.create_future(),
         )
 
-    async def _granted(self, poll: Poll, wait_s: float) -> list[tuple[Hash, int]]:
+    async def _granted(self, poll: Poll, request: object, wait_s: float) -> list[tuple[Hash, int]]:
         has_ended = True
         try:
             picks = self._desk.polls.pick(poll)
@@ -176,7 +224,8 @@ class ClaimDesk:
                 return await asyncio.shield(granting)
             except asyncio.CancelledError:
                 has_ended = False
-                self._desk.run(self._give_back(poll, granting))
+                self._requests.resume((poll.holder, poll.claim), request)
+                self._desk.run(self._give_back(poll, request, granting))
                 raise
         finally:
             if has_ended:
@@ -190,7 +239,7 @@ class ClaimDesk:
         poll.finished.set_result(None)
 
     async def _give_back(
-        self, poll: Poll, granting: asyncio.Future[list[tuple[Hash, int]]]
+        self, poll: Poll, request: object, granting: asyncio.Future[list[tuple[Hash, int]]]
     ) -> None:
         """The caller of a claim is gone: nothing was given out, unless it made the claim again.
 
@@ -199,14 +248,10 @@ class ClaimDesk:
         """
         try:
             with contextlib.suppress(Problem):
-                for intent, epoch in await granting:
-                    if not poll.is_repeated:
-                        self._desk.leases.release(
-                            intent, epoch, poll.holder, began=False, now=self._desk.clock()
-                        )
-                self._desk.flush()
+                await granting
         finally:
             self._end(poll)
+            self._leave((poll.holder, poll.claim), request)
 
     async def _grant(self, poll: Poll, picks: Sequence[Pick]) -> list[tuple[Hash, int]]:
         """Journal attempts where that is needed, lease the tasks, and make the leases durable."""

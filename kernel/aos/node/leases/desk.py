@@ -100,10 +100,15 @@ class WorkDesk:
 
     @property
     def state(self) -> State:
-        """The durable state, as the follower has it."""
+        """The durable state, as the follower has it. Raises as ``check_started``."""
+        self.check_started()
+        assert self.followed is not None
+        return self.followed
+
+    def check_started(self) -> None:
+        """Raises: Problem: 503: the node is starting."""
         if self.followed is None or self.world_effects is None:
             raise Problem(503, "starting", "the node is starting", retry_after_s=1)
-        return self.followed
 
     def flush(self) -> None:
         """Store what has changed, begin what must be journaled, serve the claims that wait."""

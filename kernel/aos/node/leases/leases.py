@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -112,7 +112,8 @@ Action: TypeAlias = Lose | Park
 class TaskEntry:
     """An open task and its progress. ``attempt`` is the last one in the journal
     (``State.attempt``); ``until_ns`` is when its lease or its pause ends, on the steady clock;
-    ``back`` is where an ending task was before; ``halt`` says why a PARKED one does not run."""
+    ``back`` is where an ending task was before; ``halt`` says why a PARKED one does not run.
+    ``is_named``: an answer may have named its lease to the worker."""
 
     task: OpenTask
     effect: Effect
@@ -123,6 +124,7 @@ class TaskEntry:
     back: TaskPlace = TaskPlace.OFFERED
     halt: HaltPhase | None = None
     uses_limit: bool = False
+    is_named: bool = True
 
 
 @dataclass(slots=True)
@@ -325,7 +327,7 @@ class Leases:
             policy=policy,
         )
         self._put(entry, row)
-        entry.task_place = TaskPlace.LEASED
+        entry.task_place, entry.is_named = TaskPlace.LEASED, False
         self._claims.setdefault((holder, claim), set()).add(pick.intent)
         self._time(entry, now.steady_ns + lease_ns)
         return True
@@ -345,6 +347,21 @@ class Leases:
             (self.tasks[intent] for intent in intents), key=lambda entry: entry.task.order
         )
         return [(entry.task.intent, entry.row.epoch) for entry in entries if entry.row is not None]
+
+    def named(self, intents: Iterable[Hash]) -> None:
+        """The answer to a claim names these leases."""
+        for intent in intents:
+            entry = self.tasks.get(intent)
+            if entry is not None:
+                entry.is_named = True
+
+    def unnamed(self, holder: LeaseHolder, claim: str) -> list[tuple[Hash, int]]:
+        """Those of ``claimed`` that no answer has named."""
+        return [
+            (intent, epoch)
+            for intent, epoch in self.claimed(holder, claim)
+            if not self.tasks[intent].is_named
+        ]
 
     def acknowledged(self, intent: Hash) -> None:
         """The worker knows that its task has ended."""

@@ -48,7 +48,6 @@ class Poll:
     result: asyncio.Future[list[Pick]]
     finished: asyncio.Future[None]
     is_gone: Callable[[], bool] = SILENT.is_gone
-    is_repeated: bool = False
     pick_counts: Counter[str] = field(default_factory=Counter)
 
     def effects(self, offered: Iterable[str]) -> Iterable[str]:

@@ -4,7 +4,7 @@ N-60)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
@@ -17,6 +17,7 @@ from aos.node.leases.desk import Body, ScopedToken, WorkDesk, intent_of
 from aos.node.leases.leases import Standing, TaskPlace
 from aos.node.leases.results import (
     GONE_RULES,
+    HALTS,
     TaskResult,
     another_result,
     is_same,
@@ -29,10 +30,12 @@ from aos.node.problems import Problem
 from aos.values.digests import Hash
 
 
-async def answer_each(item: Body, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+async def answer_each(
+    item: Body, answer: Callable[[Body], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
     """The answer to an item, or its problem."""
     try:
-        return {"task": item["task"], **(await answer)}
+        return {"task": item["task"], **(await answer(item))}
     except Problem as problem:
         return {"task": item["task"], "problem": problem.document()}
 
@@ -49,7 +52,10 @@ class ResultDesk:
         holder = LeaseHolder(body["worker"], token.name)
         self._desk.leases.expire(self._desk.clock())
         answers = await asyncio.gather(
-            *(answer_each(item, self._result(item, holder, token)) for item in body["results"])
+            *(
+                answer_each(item, lambda item: self._result(item, holder, token))
+                for item in body["results"]
+            )
         )
         self._desk.polls.note_request(holder)
         await self._desk.synced()
@@ -155,9 +161,10 @@ class ResultDesk:
         if abandoned is not None:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
-            return await self._settle(
-                read_result(item, intent, abandoned.effect, state.manifest).outcome
-            )
+            result = read_result(item, intent, abandoned.effect, state.manifest)
+            if result.status in HALTS:
+                raise lease_is_over()  # no cell waits for it, so there is nothing to run again
+            return await self._settle(result.outcome)
         record = await asyncio.to_thread(self._receipt, intent)
         if record is None and intent in state.intents:
             raise lease_is_over()

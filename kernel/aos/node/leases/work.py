@@ -243,7 +243,7 @@ class LeasedWork:
         """Submit stream frames of running tasks (K-90). They are not kept."""
         holder = LeaseHolder(body["worker"], token.name)
         answers = await asyncio.gather(
-            *(answer_each(item, self._tell(item, holder)) for item in body["frames"])
+            *(answer_each(item, lambda item: self._tell(item, holder)) for item in body["frames"])
         )
         self._desk.polls.note_request(holder)
         for item, answer in zip(body["frames"], answers, strict=True):

@@ -17,7 +17,8 @@ from aos.node.leases.silent_workers import SilentWorkers
 @dataclass(slots=True, eq=False, kw_only=True)
 class StepPoll:
     """One claim. ``room`` is how many plan steps it takes of each pattern, ``steps_free`` of all.
-    ``is_gone`` says whether its client has closed the connection: then it takes nothing."""
+    ``is_gone`` says whether its client has closed the connection: then it takes nothing.
+    ``finished`` is done once what it took is leased or given back."""
 
     worker: str
     claim: str
@@ -26,6 +27,9 @@ class StepPoll:
     lease_ns: int | None
     is_gone: Callable[[], bool] = SILENT.is_gone
     result: asyncio.Future[list[Claimable]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    finished: asyncio.Future[None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from aos.core.journal.records import CellId, Record, Step
@@ -31,7 +32,8 @@ from aos.linear import (
     status_of,
 )
 from aos.manifest.names import CLAIM, EXTEND, LINEAR, RESULT
-from aos.node.calls import SILENT, AnsweredClaims, ClientConnection
+from aos.node.bodies import ClientGoneError
+from aos.node.calls import SILENT, AnsweredClaims, ClaimRequests, ClientConnection, Delivery
 from aos.node.events import ask_cell
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
@@ -73,15 +75,22 @@ class _StepLease(NamedTuple):
 class StepWork:
     """A listener of the follower, and the answers to the requests about plan steps."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, *, clock: Callable[[], int] = now_ns) -> None:
         self._services = services
+        self._clock = clock
         self._ready = ReadyList()
-        self._polls = StepPolls(self._ready, self._worker_of)
+        self._polls = StepPolls(self._ready, self._worker_of, clock)
+        self._requests = ClaimRequests()
+        self._claiming: dict[tuple[str, str], StepPoll] = {}
         self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._leases: dict[str, _StepLease] = {}
         self._reserved: set[str] = set()
         self._told: set[str] = set()
         """Instances whose lease was in an answer to its worker."""
+        self._prolonged: set[str] = set()
+        """Instances whose lease its worker has prolonged."""
+        self._ending: dict[str, _StepLease] = {}
+        """Leases that the node ends: no answer names them any more."""
         self._decoded = DecodedStates()
         self._answered = AnsweredClaims()
         self._releasing: set[asyncio.Task[None]] = set()
@@ -93,6 +102,7 @@ class StepWork:
         """Read every running instance."""
         for instance in list(self._leases):
             self._note_held(instance, None)
+        self._ending.clear()
         self._ready.clear()
         for cell in state.cells.of(LINEAR):
             if cell.declared is None:
@@ -117,6 +127,10 @@ class StepWork:
         row = current_row(state) if running else None
         earlier_lease = self._leases.get(instance)
         lease = None if row is None else _held_by(state, row)
+        if self._ending.get(instance) == lease:
+            lease = None
+        else:
+            self._ending.pop(instance, None)
         self._note_held(instance, lease)
         if earlier_lease is not None and earlier_lease != lease and _is_lost(state, earlier_lease):
             self._polls.lost(earlier_lease.worker)
@@ -129,6 +143,7 @@ class StepWork:
         earlier_lease = self._leases.pop(instance, None)
         if earlier_lease != lease:
             self._told.discard(instance)
+            self._prolonged.discard(instance)
         if earlier_lease is not None:
             self._leased[earlier_lease.by_claim].discard(instance)
             if not self._leased[earlier_lease.by_claim]:
@@ -173,86 +188,153 @@ class StepWork:
         if len(self._polls) >= POLLS_MAX:
             detail = f"{POLLS_MAX} claims are waiting (claim more tasks with each request)"
             raise Problem(429, "too_many_polls", detail, retry_after_s=1)
-        worker, claim = _worker(body, token), body["claim"]
-        self._answered.repeated((worker, claim))
-        self._polls.note_request(worker)
+        if connection.is_gone():
+            raise ClientGoneError  # the worker may have repeated the claim on another connection
+        key = _worker(body, token), body["claim"]
+        request = self._requests.begin(key)
+        try:
+            self._answered.repeated(key)
+            self._polls.note_request(key[0])
+            await self._lease(key, request, body, connection)
+            instances = self._leased.get(key, ()) if self._requests.is_last(key, request) else ()
+            return self._answer(key, sorted(instances), body.get("form", "json"), connection)
+        finally:
+            self._leave(key, request)
+
+    async def _lease(
+        self, key: tuple[str, str], request: object, body: Body, connection: ClientConnection
+    ) -> None:
+        """Lease plan steps to a claim that has none. Only its last request does that, after the
+        earlier ones have ended."""
+        while (earlier := self._claiming.get(key)) is not None:
+            if not earlier.result.done():
+                earlier.result.set_result([])
+            await asyncio.shield(earlier.finished)
+        if self._leased.get(key) or not self._requests.is_last(key, request):
+            return
         steps_max = body.get("max", 1)
         poll = StepPoll(
-            worker=worker,
-            claim=claim,
+            worker=key[0],
+            claim=key[1],
             room={step["name"]: step.get("max", steps_max) for step in body["steps"]},
             steps_free=steps_max,
             lease_ns=body["lease_ms"] * _MS if "lease_ms" in body else None,
             is_gone=connection.is_gone,
         )
-        instances = sorted(self._leased.get((worker, claim), ()))
-        if not instances:
-            instances = await self._claimed(poll, body.get("wait_ms", 0) / 1000)
-        form = body.get("form", "json")
-        states = [(instance, self._state(instance)) for instance in instances]
-        tasks = [
-            step_task(state, form, now_ns())
-            for instance, state in states
-            if state is not None and self._is_held_by(instance, worker, claim)
-        ]
-        self._watch_delivery((worker, claim), tasks, connection)
-        self._told.update(
-            instance for instance in instances if self._is_held_by(instance, worker, claim)
-        )
+        await self._claimed(poll, request, body.get("wait_ms", 0) / 1000)
+
+    def _answer(
+        self,
+        key: tuple[str, str],
+        instances: Sequence[str],
+        form: str,
+        connection: ClientConnection,
+    ) -> dict[str, Any]:
+        states = [self._state(instance) for instance in instances]
+        tasks = [step_task(state, form, self._clock()) for state in states if state is not None]
+        self._told.update(instances)
+        self._watch_delivery(key, instances, connection)
         return {
             "world": hash_text(self._services.follower.state.world),
             "tasks": tasks,
             "unserved": [],
         }
 
+    def _leave(self, key: tuple[str, str], request: object) -> None:
+        """A request of a claim is over. If it is the last one, the leases that no answer has named
+        end: no worker knows of them."""
+        if self._requests.end(key, request):
+            self._end_leases(
+                {
+                    instance: self._leases[instance]
+                    for instance in sorted(self._leased.get(key, ()))
+                    if instance not in self._told
+                }
+            )
+
     def _watch_delivery(
-        self, key: tuple[str, str], tasks: Sequence[Body], connection: ClientConnection
+        self, key: tuple[str, str], instances: Sequence[str], connection: ClientConnection
     ) -> None:
-        """End the leases of a claim if its answer does not reach the client (N-52a).
+        """End the leases of a claim if its answer does not reach the client, unless the worker has
+        prolonged them (N-52a).
 
         Raises:
             ClientGoneError: It cannot: the client has closed the connection.
         """
-        if not tasks:
-            return
-        worker, _ = key
-        leases = [
-            {"worker": worker, "task": task["task"], "epoch": task["epoch"]} for task in tasks
-        ]
-        self._answered.watch(key, connection, lambda _: self._end_leases(leases))
+        leases = {instance: self._leases[instance] for instance in instances}
 
-    def _end_leases(self, leases: Sequence[Body]) -> None:
+        def take_back(_: Delivery) -> None:
+            self._end_leases(
+                {
+                    instance: lease
+                    for instance, lease in leases.items()
+                    if instance not in self._prolonged
+                }
+            )
+
+        if leases:
+            self._answered.watch(key, connection, take_back)
+
+    def _end_leases(self, leases: Mapping[str, _StepLease]) -> None:
         """Release leases whose worker has not heard of them, in the background."""
 
-        async def release(lease: Body) -> None:
+        async def release(item: Body) -> None:
             with contextlib.suppress(Problem, AosError):  # the lease ends by itself
-                await self._release(lease)
+                await self._release(item)
 
-        for lease in leases:
-            releasing = asyncio.get_running_loop().create_task(release(lease))
+        for instance, lease in leases.items():
+            if self._leases.get(instance) != lease:
+                continue
+            self._note_held(instance, None)
+            self._ending[instance] = lease
+            item = {
+                "worker": lease.worker,
+                "task": task_name(instance, lease.seq),
+                "epoch": lease.epoch,
+            }
+            releasing = asyncio.get_running_loop().create_task(release(item))
             self._releasing.add(releasing)
             releasing.add_done_callback(self._releasing.discard)
 
-    def _is_held_by(self, instance: str, worker: str, claim: str) -> bool:
-        lease = self._leases.get(instance)
-        return lease is not None and lease.by_claim == (worker, claim)
-
-    async def _claimed(self, poll: StepPoll, wait_s: float) -> list[str]:
+    async def _claimed(self, poll: StepPoll, request: object, wait_s: float) -> None:
+        """Lease what a poll gets, once there is something."""
+        key = poll.worker, poll.claim
         loop = asyncio.get_running_loop()
         until_s = loop.time() + wait_s
-        while True:
-            picks = self._polls.pick(poll)
-            if not picks and (left_s := until_s - loop.time()) > 0:
-                picks = await self._waited(poll, left_s)
-            if not picks:
-                return []
-            claimed = await self._grant(poll, picks)
-            if claimed or self._is_stopping:
-                return claimed
-            poll = StepPoll(
-                worker=poll.worker, claim=poll.claim, room=poll.room, steps_free=poll.steps_free,
-                lease_ns=poll.lease_ns, is_gone=poll.is_gone,
-            )  # fmt: skip
+        has_ended = True
+        try:
+            while self._requests.is_last(key, request):
+                this_try = self._claiming[key] = replace(
+                    poll, room=dict(poll.room), result=loop.create_future()
+                )
+                picks = self._polls.pick(this_try)
+                if not picks and (left_s := until_s - loop.time()) > 0:
+                    picks = await self._waited(this_try, left_s)
+                if not picks:
+                    return
+                granting = self._grant(this_try, picks)
+                try:
+                    has_ended = False
+                    is_over = await asyncio.shield(granting) or self._is_stopping
+                finally:
+                    has_ended = granting.done()
+                    if not has_ended:
+                        # It continues without its caller. A repetition waits for its end.
+                        self._requests.resume(key, request)
+                        granting.add_done_callback(lambda _: self._finish(poll, request))
+                if is_over:
+                    return
+        finally:
+            if has_ended:
+                self._end(poll)
+
+    def _end(self, poll: StepPoll) -> None:
+        self._claiming.pop((poll.worker, poll.claim), None)
+        poll.finished.set_result(None)
+
+    def _finish(self, poll: StepPoll, request: object) -> None:
+        self._end(poll)
+        self._leave((poll.worker, poll.claim), request)
 
     async def _waited(self, poll: StepPoll, seconds: float) -> list[Claimable]:
         try:
@@ -262,50 +344,33 @@ class StepWork:
                 self._give_back(poll.result.result())
             raise
 
-    async def _grant(self, poll: StepPoll, picks: Sequence[Claimable]) -> list[str]:
-        """Send a claim for each; return the instances that the worker has now. It continues if the
-        caller is gone: then the leases end, unless the worker got them by the same claim."""
-        names = [pick.instance for pick in picks]
-        self._reserved.update(names)
-        granting = asyncio.ensure_future(
-            asyncio.gather(*(self._claim_one(poll, name) for name in names), return_exceptions=True)
-        )
-        granting.add_done_callback(lambda _: self._give_back(picks))
-        try:
-            answers = await asyncio.shield(granting)
-        except asyncio.CancelledError:
-            key = poll.worker, poll.claim
-            granting.add_done_callback(lambda _: self._end_unheard(key, names))
-            raise
-        problems = [answer for answer in answers if isinstance(answer, BaseException)]
-        claimed = [
-            instance
-            for instance, answer in zip(names, answers, strict=True)
-            if isinstance(answer, LinearAnswer) and answer.tag == "Claimed"
-        ]
-        if problems and not claimed:
-            raise problems[0]
-        return claimed
+    def _grant(self, poll: StepPoll, picks: Sequence[Claimable]) -> asyncio.Future[bool]:
+        """Send a claim for each; return whether the worker has one of the instances now.
 
-    def _end_unheard(self, key: tuple[str, str], instances: Sequence[str]) -> None:
-        """The caller of a claim went away before its answer. The worker may have made the claim
-        again meanwhile, and know some of its leases."""
-        states = [
-            self._state(instance)
-            for instance in instances
-            if self._is_held_by(instance, *key) and instance not in self._told
-        ]
-        self._end_leases(
-            [
-                {
-                    "worker": key[0],
-                    "task": task_name(state["instance"], state["current_step_seq"]),
-                    "epoch": current_row(state)["epoch"],
-                }
-                for state in states
-                if state is not None
-            ]
-        )
+        Raises:
+            Problem: It has none, and an instance did not answer.
+        """
+
+        async def grant() -> bool:
+            try:
+                answers = await asyncio.gather(
+                    *(self._claim_one(poll, pick.instance) for pick in picks),
+                    return_exceptions=True,
+                )
+            finally:
+                self._give_back(picks)
+            problems = [answer for answer in answers if isinstance(answer, BaseException)]
+            has_lease = any(
+                isinstance(answer, LinearAnswer) and answer.tag == "Claimed" for answer in answers
+            )
+            if problems and not has_lease:
+                raise problems[0]
+            return has_lease
+
+        self._reserved.update(pick.instance for pick in picks)
+        granting = asyncio.ensure_future(grant())
+        granting.add_done_callback(_seen)
+        return granting
 
     def _give_back(self, picks: Sequence[Claimable]) -> None:
         """Let others claim these, as far as they still can be claimed."""
@@ -333,7 +398,7 @@ class StepWork:
         """Extend leases; one answer for each item."""
         lease_ns = body["lease_ms"] * _MS if "lease_ms" in body else None
         return await self._answer_items(
-            items, body, token, lambda item: self._extend(item, lease_ns)
+            items, body, token, lambda item: self._prolong(item, lease_ns)
         )
 
     async def release(
@@ -354,10 +419,19 @@ class StepWork:
         _check_scope(token)
         worker = _worker(body, token)
         answers = await asyncio.gather(
-            *(answer_each(item, act({**item, "worker": worker})) for item in items)
+            *(answer_each(item, lambda item: act({**item, "worker": worker})) for item in items)
         )
         self._polls.note_request(worker)
         return answers
+
+    async def _prolong(self, item: Body, lease_ns: int | None) -> dict[str, Any]:
+        instance, seq = task_place(item["task"])
+        lease = self._leases.get(instance)
+        if lease is not None and (lease.worker, lease.seq, lease.epoch) == (
+            item["worker"], seq, item["epoch"],
+        ):  # fmt: skip
+            self._prolonged.add(instance)
+        return await self._extend(item, lease_ns)
 
     async def _extend(self, item: Body, lease_ns: int | None) -> dict[str, Any]:
         instance, seq = task_place(item["task"])
@@ -365,18 +439,21 @@ class StepWork:
         if not reason:
             lease_fields = _lease_fields(item, instance, seq)
             reason = (await self.ask(EXTEND, {**lease_fields, "lease": lease_ns})).reason
-        if reason:
-            return {"answer": "canceled" if reason == _CANCELED else "lost"}
         state = self._state(instance)
-        until_ns = None if state is None else current_row(state)["locked_until"]
-        return {"answer": "leased"} | ({} if until_ns is None else {"lease_until_ns": until_ns})
+        if reason or state is None or not _is_at(state, seq, item["epoch"]):
+            # The lease may be over by now, and another one may have begun.
+            reason = reason or self._known_refusal(instance, seq, item["epoch"])
+            return {"answer": "canceled" if reason == _CANCELED else "lost"}
+        return {"answer": "leased", "lease_until_ns": current_row(state)["locked_until"]}
 
     async def _release(self, item: Body) -> dict[str, Any]:
+        instance, _ = task_place(item["task"])
+        lease = self._leases.get(instance)
         ended = await self._extend(item, _RELEASED_NS)
         if ended["answer"] != "leased":
             return {"answer": "lost"}
-        instance, _ = task_place(item["task"])
-        self._note_held(instance, None)  # the end of this lease says nothing about its worker
+        if lease is not None and self._leases.get(instance) == lease:
+            self._note_held(instance, None)  # the end of this lease says nothing about its worker
         return {"answer": "released"}
 
     async def _result(self, item: Body) -> dict[str, Any]:
@@ -453,6 +530,12 @@ def refusal(answer: LinearAnswer) -> Problem:
     return Problem(status, answer.reason.lower(), answer.words)
 
 
+def _seen(granting: asyncio.Future[bool]) -> None:
+    """Its caller may be gone: then no one else reads the problem."""
+    if not granting.cancelled():
+        granting.exception()
+
+
 def _check_scope(token: ScopedToken) -> None:
     if not token.allows("work", LINEAR):
         raise Problem(
@@ -464,6 +547,14 @@ def _held_by(state: LinearState, row: Mapping[str, Any]) -> _StepLease | None:
     if row["claim"] is None:
         return None
     return _StepLease(row["locked_by"], row["claim"], state["current_step_seq"], row["epoch"])
+
+
+def _is_at(state: LinearState, seq: int, epoch: int) -> bool:
+    """Whether this claim of a plan step is the last one, and has its lease."""
+    if status_of(state) != RUNNING or state["current_step_seq"] != seq:
+        return False
+    row = current_row(state)
+    return row["epoch"] == epoch and row["locked_until"] is not None
 
 
 def _is_lost(state: LinearState, lease: _StepLease) -> bool:

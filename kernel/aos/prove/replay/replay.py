@@ -153,8 +153,8 @@ class _Engine:
     def run(self, call: Call) -> Ran:
         if not self.is_other:
             return self._runner.run(call)
-        ran = self._runner.run(replace(call, fuel=STEP_RANGES["fuel"].high))
-        return replace(ran, fuel=self.recorded_fuel)
+        ran = self._runner.run(call._replace(fuel=STEP_RANGES["fuel"].high))
+        return ran._replace(fuel=self.recorded_fuel)
 
 
 class _ReplayRun:

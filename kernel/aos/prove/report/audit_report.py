@@ -20,6 +20,7 @@ from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
 from aos.prove.replay.replay_report import Divergence, ReplayReport
+from aos.prove.replay.second_opinion import ReplayCores
 from aos.prove.report.authority_parts import (
     CommandPart,
     ErasedPart,
@@ -82,6 +83,7 @@ def audit_report(
     source: JournalSource | None,
     verified: VerifyReport,
     replayed: ReplayReport | Damage | None = None,
+    cores: ReplayCores | None = None,
     *,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReportDocument:
@@ -91,6 +93,7 @@ def audit_report(
         source: The journal; None if it cannot be opened, as ``verified`` tells.
         replayed: The result of a replay, if there was one: its report, its first difference, or
             why it could not read the journal.
+        cores: The kernel that decided the journal again, if there was a replay.
         on_progress: Called after each frame with the sequence reached, in up to two passes.
     """
     collected = CollectedRecords() if source is None else collect(source, on_progress)
@@ -100,7 +103,7 @@ def audit_report(
         "seq": collected.last,
         "problem": collected.problem if source is not None else "the journal cannot be opened",
         "verify": _verified(verified),
-        "replay": None if replayed is None else _replayed(replayed),
+        "replay": None if replayed is None else _replayed(replayed, cores),
         "horizon": _horizon(source, collected),
         "anchors": _anchors(source, collected),
         **collected.parts,
@@ -117,15 +120,17 @@ def _verified(report: VerifyReport) -> ReportDocument:
     return {**document, "findings": findings, "left_out": total - len(findings)}
 
 
-def _replayed(result: ReplayReport | Damage) -> ReportDocument:
+def _replayed(result: ReplayReport | Damage, cores: ReplayCores | None) -> ReportDocument:
+    document = {} if cores is None else cores.to_document()
     if isinstance(result, Divergence):
         return {
+            **document,
             **result.to_document(),
             "differences": [difference.field for difference in result.differences],
         }
     if isinstance(result, Damage):
-        return {"identical": False, "message": str(result)}
-    return {k: v for k, v in result.to_document().items() if k not in _MACHINE}
+        return {**document, "identical": False, "message": str(result)}
+    return {**document, **{k: v for k, v in result.to_document().items() if k not in _MACHINE}}
 
 
 def _horizon(source: JournalSource | None, collected: CollectedRecords) -> ReportDocument:

@@ -181,6 +181,8 @@ def checks(report: ReportDocument) -> Blocks:
     replay = report["replay"]
     if replay is not None and replay["identical"]:
         facts = [
+            ("Kernel that decided again", replay.get("core", "python")),
+            ("Kernel that wrote the last records", replay.get("written_by", "python")),
             ("Steps executed again", f"{replay['steps']:,}"),
             ("Receipts checked again", f"{replay['receipts']:,}"),
             ("Faults of the machine, taken as recorded", f"{replay['environmental']:,}"),

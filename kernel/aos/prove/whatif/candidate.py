@@ -157,7 +157,7 @@ class _ReplacingRunner:
         self._module = module
 
     def run(self, call: Call) -> Ran:
-        return self._runner.run(replace(call, module=self._module))
+        return self._runner.run(call._replace(module=self._module))
 
 
 class CandidateManifest:

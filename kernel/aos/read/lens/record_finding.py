@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import END, REMOVE
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import CellId, Control, EntryId, Record, Ref
+from aos.core.journal.records import CellId, Control, EntryId, Record, Ref, Start
 from aos.errors import BadUsage
 from aos.read.lens.ports import Journal, RecordIndex, first_kept
 from aos.read.lens.words import one_line
@@ -29,11 +29,15 @@ from aos.values.digests import HASH_BYTES, Hash
 
 FRAMES_KEPT: Final = 16
 
+START_WITHIN: Final = 10_000
+"""Records before a given one among which a view looks for a ``start`` record."""
+
 V = TypeVar("V")
 W = TypeVar("W")
 
 _ENTRY: Final = encode("entry") + b"\x82"
 _INTENT: Final = encode("intent") + encode(bytes(HASH_BYTES))[:2]
+_START: Final = encode("kind") + encode(Start.KIND)
 
 
 class Records:
@@ -43,6 +47,8 @@ class Records:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._frames: OrderedDict[int, Frame] = OrderedDict()
+        self._start: tuple[int, Start | None] = (0, None)
+        """The last ``start`` record up to a record, and that record."""
 
     def at(self, seq: int) -> Record:
         """Return a record. Raises ``BadUsage`` if there is no such record, ``Damage`` if it
@@ -71,6 +77,40 @@ class Records:
         if len(self._frames) > FRAMES_KEPT:
             self._frames.popitem(last=False)
         return journal_frame
+
+    def last_start(self, last: int) -> Start | None:
+        """Return the last ``start`` record up to record ``last``; None if it is not among the
+        ``START_WITHIN`` records there. A later call reads only records that an earlier one did not.
+
+        Raises:
+            Damage: A record after it cannot be read.
+        """
+        first = max(1, last - START_WITHIN + 1)
+        read_to, start = self._start if self._start[0] <= last else (0, None)
+        start = last_start(self._journal, last, first=max(first, read_to + 1)) or start
+        self._start = (last, start)
+        return start if start is not None and start.seq >= first else None
+
+
+def last_start(journal: Journal, last: int, *, first: int = 1) -> Start | None:
+    """Return the last ``start`` record among records ``first`` to ``last``. Pruned records are
+    skipped.
+
+    Raises:
+        Damage: A record after it cannot be read.
+    """
+    seq, first = last, max(first, first_kept(journal))
+    while seq >= first:
+        frame = journal.frame_at(seq)
+        assert frame is not None, "the journal reaches so far"
+        kept = frame.records[max(first - frame.header.first, 0) : seq - frame.header.first + 1]
+        for data in reversed(kept):
+            if _START in data:
+                record = from_bytes(data)
+                if isinstance(record, Start):
+                    return record
+        seq = frame.header.first - 1
+    return None
 
 
 def records_naming(

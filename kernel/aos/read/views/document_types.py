@@ -450,10 +450,18 @@ class PhaseFigures(TypedDict):
     since_ns: int
 
 
+class StartedCore(TypedDict):
+    """A ``start`` record, and the kernel that began to execute there."""
+
+    record: int
+    core: str
+
+
 class ProcessFigures(TypedDict):
-    """The process that runs the world."""
+    """The process that runs the world; ``core`` is null if it is of an earlier release."""
 
     pid: int
+    core: str | None
     steps: int
     queued: int
     no_room: str | None
@@ -479,6 +487,7 @@ class WorldDocument(TypedDict):
     at: int | None
     snapshot: SnapshotMark | None
     ancestors: list[AncestorWorld]
+    last_start: StartedCore | None
     process: ProcessFigures | None
     origin: str | None
 

@@ -211,6 +211,7 @@ def process_document(status: Mapping[str, Any], work: Mapping[str, Any] | None) 
     ``status`` and ``work``; ``work`` is None if it was not answered."""
     return {
         **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
+        "core": status.get("core"),
         "executors": work_document(work or {})["executors"],
     }
 

@@ -15,6 +15,7 @@ from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, workflow_under
 from aos.errors import BadUsage
+from aos.fastcore.core_kind import core_named
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.keys import key_text
 from aos.manifest.names import TIMER
@@ -58,7 +59,13 @@ def world(view: View) -> Document:
         "ancestors": [
             {"world": hash_text(ancestor.world), "at": ancestor.at} for ancestor in state.ancestors
         ],
+        "last_start": _last_start(view),
     }
+
+
+def _last_start(view: View) -> Document | None:
+    start = view.records.last_start(view.state.next_seq - 1)
+    return None if start is None else {"record": start.seq, "core": core_named(start.host)}
 
 
 def _snapshot(state: State) -> Document | None:

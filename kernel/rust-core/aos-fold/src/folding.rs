@@ -108,7 +108,7 @@ impl Reader {
     fn problem(&self, location: &str, failure: Failure) -> Problem {
         match failure {
             Failure::Damage(text) => Problem::Damage(format!("{location}: {text}")),
-            Failure::Erased | Failure::Host => {
+            Failure::Erased | Failure::Host | Failure::Unwritable => {
                 match self.unread.take().expect("the reader kept its problem") {
                     Problem::Erased(text) => Problem::Damage(format!("{location}: {text}")),
                     other => other,

@@ -38,6 +38,8 @@ impl Problem {
 pub fn damage_text(failure: Failure) -> String {
     match failure {
         Failure::Damage(text) => text,
-        Failure::Erased | Failure::Host => unreachable!("no function of the host was called"),
+        Failure::Erased | Failure::Host | Failure::Unwritable => {
+            unreachable!("no function of the host was called")
+        }
     }
 }

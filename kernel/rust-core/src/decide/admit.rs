@@ -17,10 +17,10 @@ use crate::decide::manifest_problems::{judged, keys_problem, leaves_problem};
 use crate::decide::migration::{MigratedCells, Migration, Progress};
 use crate::decide::quiescence::{blockers, is_in_flight_kind, Change};
 use crate::decide::routing::{pinned_problem, place_event, route, MailCounts};
-use crate::decide::settle::described;
 use crate::decide::suggestion::nearest;
 use crate::journal::faults::clipped;
 use crate::journal::identity::submission_hash;
+use crate::journal::input_fields::{option, InputNat, InputText};
 use crate::journal::inputs::{
     manifest_message, EventInput, ManifestInput, SnapshotInput, StartInput,
 };
@@ -55,28 +55,31 @@ pub fn admit_snapshot(
 ) -> Result<Decided, Stop> {
     let last = state.snapshot.as_ref();
     if let Some(last) = last {
-        if (last.at, last.document) == (snapshot.at, snapshot.document) {
+        if snapshot.at.is(last.at) && snapshot.document.hash() == Some(last.document) {
             return Err(Stop::Duplicate { seq: last.seq });
         }
     }
     let previous_at = last.map_or(0, |last| last.at);
-    if !(previous_at < snapshot.at && snapshot.at < state.next_seq) {
+    let is_new = |at: &u64| previous_at < *at && *at < state.next_seq;
+    let Some(at) = snapshot.at.nat().filter(is_new) else {
         return Err(refusal(
             Rule::SnapshotIsOld,
             format!(
                 "a snapshot after record {}: expected one after record {previous_at}, of which \
                  the last is, and before record {}",
-                snapshot.at, state.next_seq
+                snapshot.at.digits(),
+                state.next_seq
             ),
         )
         .into());
-    }
+    };
+    let size = snapshot.size.nat().ok_or(Failure::Unwritable)?;
     Ok(Decided::of(Record::Snapshot(Snapshot {
         seq: state.next_seq,
         stamp,
-        at: snapshot.at,
-        frame: snapshot.frame,
-        document: Ref { hash: snapshot.document, size: snapshot.size },
+        at,
+        frame: snapshot.frame.written()?,
+        document: Ref { hash: snapshot.document.written()?, size },
     })))
 }
 
@@ -105,7 +108,7 @@ impl MigratingApply {
     pub fn next(&mut self, state: &State, blobs: &dyn Blobs) -> Result<Applied, Stop> {
         match self.migration.next(state, blobs)? {
             Progress::Done { cells, keep } => {
-                let decided = applied(state, &self.manifest_input, self.stamp, cells);
+                let decided = applied(state, &self.manifest_input, self.stamp, cells)?;
                 Ok(Applied::Decided { decided, keep })
             }
             Progress::Failed(standing) => Err(in_the_way(standing).into()),
@@ -137,8 +140,8 @@ pub fn admit_manifest(
 ) -> Result<Applying, Stop> {
     let document = content_hash(&manifest_input.document);
     check_signature(state, manifest_input, &document, ports.verify)?;
-    let Some(mode) = ApplyMode::of(&manifest_input.mode) else {
-        let actual = quoted(&manifest_input.mode);
+    let Some(mode) = manifest_input.mode.text().and_then(|mode| ApplyMode::of(mode)) else {
+        let actual = manifest_input.mode.quoted();
         let message = format!("mode: expected {}, found {actual}", words::<ApplyMode>());
         return Err(refusal(Rule::ManifestModeIsUnknown, message).into());
     };
@@ -149,29 +152,30 @@ pub fn admit_manifest(
     }
     let invalid = |problem: String| Stop::from(refusal(Rule::ManifestIsInvalid, problem));
     let effective = judged(&manifest_input.document, ports.judge)?.map_err(invalid)?;
-    let problem = keys_problem(&effective, state)
-        .or_else(|| leaves_problem(&effective, &manifest_input.leaves));
+    let leaves = manifest_input.left_names()?;
+    let problem = keys_problem(&effective, state).or_else(|| leaves_problem(&effective, &leaves));
     if let Some(problem) = problem {
         return Err(invalid(problem));
     }
-    if let Some(checked) = manifest_input.checked.filter(|checked| *checked < state.cells.at) {
+    let checked = manifest_input.checked.as_ref();
+    let is_old = |checked: &&InputNat| {
+        checked.is_negative() || checked.nat().is_some_and(|checked| checked < state.cells.at)
+    };
+    if let Some(checked) = checked.filter(is_old) {
         return Err(refusal(
             Rule::ManifestCheckIsOld,
             format!(
-                "stored states were checked up to record {checked}, and later changes are known \
-                 only from record {} on (check them again)",
+                "stored states were checked up to record {}, and later changes are known only \
+                 from record {} on (check them again)",
+                checked.digits(),
                 state.cells.at
             ),
         )
         .into());
     }
-    let change = Change {
-        in_force: state.manifest.clone(),
-        effective,
-        mode,
-        leaves: manifest_input.leaves.clone(),
-    };
-    let (since, is_recorded) = (manifest_input.checked, manifest_input.is_recorded);
+    let change = Change { in_force: state.manifest.clone(), effective, mode, leaves };
+    let since = checked.map(|checked| checked.nat().unwrap_or(u64::MAX));
+    let is_recorded = manifest_input.is_recorded;
     let limit = state.limits.blockers;
     let standing = blockers(state, &change, &**ports.read, since, is_recorded, limit)?;
     if !standing.is_empty() {
@@ -183,7 +187,7 @@ pub fn admit_manifest(
         let apply = MigratingApply { manifest_input, stamp, migration };
         return Ok(Applying::Migrates(Box::new(apply)));
     }
-    Ok(Applying::Decided(applied(state, manifest_input, stamp, MigratedCells::default())))
+    Ok(Applying::Decided(applied(state, manifest_input, stamp, MigratedCells::default())?))
 }
 
 fn applied(
@@ -191,7 +195,7 @@ fn applied(
     manifest_input: &ManifestInput,
     stamp: Stamp,
     taken_over: MigratedCells,
-) -> Decided {
+) -> Outcome<Decided> {
     let mut blobs = NewBlobs::default();
     for (hash, data) in taken_over.blobs {
         blobs.add(hash, data);
@@ -202,15 +206,16 @@ fn applied(
         seq: state.next_seq,
         stamp,
         document: Ref { hash: document, size: manifest_input.document.len() as u64 },
-        principal: manifest_input.principal.clone(),
+        principal: manifest_input.principal.written()?.clone(),
         serial: state.serial,
         signature: manifest_input.signature.clone(),
-        mode: ApplyMode::of(&manifest_input.mode).filter(|mode| *mode != ApplyMode::Strict),
-        leaves: manifest_input.leaves.clone(),
+        mode: ApplyMode::of(manifest_input.mode.written()?)
+            .filter(|mode| *mode != ApplyMode::Strict),
+        leaves: manifest_input.left_names()?,
         migrated: taken_over.migrated,
-        proposal: manifest_input.proposal,
+        proposal: manifest_input.proposal.as_ref().and_then(InputNat::nat),
     };
-    Decided { record: Record::Manifest(record), blobs }
+    Ok(Decided { record: Record::Manifest(record), blobs })
 }
 
 /// Refuse a manifest that no operator has signed for this world as it is now.
@@ -221,45 +226,38 @@ fn check_signature(
     verify: &dyn Verify,
 ) -> Result<(), Stop> {
     let mut operators = state.operators.iter();
-    let Some(operator) = operators.find(|operator| operator.name == manifest_input.principal)
-    else {
+    let principal = &manifest_input.principal;
+    let Some(operator) = operators.find(|operator| principal.is(&operator.name)) else {
         let names: Vec<&str> = state.operators.iter().map(|operator| &*operator.name).collect();
         return Err(refusal(
             Rule::ManifestPrincipalIsUnknown,
             format!(
                 "{} is not an operator of this world: expected {}",
-                quoted(&manifest_input.principal),
+                principal.quoted(),
                 names.join(" or ")
             ),
         )
         .into());
     };
-    if manifest_input.serial != state.serial {
+    if !manifest_input.serial.is(state.serial) {
         return Err(refusal(
             Rule::ManifestSerialIsWrong,
             format!(
                 "manifest serial: expected {}, found {} (another manifest was applied meanwhile: \
                  look at it and apply again)",
                 state.serial,
-                described(Some(manifest_input.serial))
+                manifest_input.serial.described()
             ),
         )
         .into());
     }
-    let message = manifest_message(
-        state.world(),
-        state.serial,
-        document,
-        &manifest_input.mode,
-        &manifest_input.leaves,
-        manifest_input.proposal,
-    );
+    let message = manifest_message(state.world(), state.serial, document, manifest_input)?;
     if !verify.verify(&message, &manifest_input.signature, &operator.key)? {
         return Err(refusal(
             Rule::ManifestSignatureIsWrong,
             format!(
                 "the signature is not {}'s over this manifest with serial {}",
-                manifest_input.principal, state.serial
+                operator.name, state.serial
             ),
         )
         .into());
@@ -302,12 +300,15 @@ pub fn admit_event(
         let message = "this world has no manifest yet (apply one: aos apply PATH)";
         return refuse(Rule::WorldHasNoManifest, message.to_string());
     };
-    let name = &*event.schema;
+    let Some(name) = event.schema.text() else {
+        return refuse(Rule::EventSchemaIsUnknown, unknown_schema(effective, &event.schema));
+    };
+    let name = &**name;
     if CONTINUATIONS.contains(&name) {
         return refuse(Rule::EventSchemaIsUnknown, format!("{name} {ONLY_DELIVERED}"));
     }
     let Some(schema) = effective.schemas.get(name) else {
-        return refuse(Rule::EventSchemaIsUnknown, unknown_schema(effective, name));
+        return refuse(Rule::EventSchemaIsUnknown, unknown_schema(effective, &event.schema));
     };
     if !effective.is_open(name) {
         return refuse(Rule::EventIsInternal, format!("{name} {ONLY_OWN_STEPS}"));
@@ -316,7 +317,7 @@ pub fn admit_event(
         Ok(data) => data,
         Err(problem) => return refuse(Rule::EventIsInvalid, format!("{name}: {problem}")),
     };
-    check_new(state, event, &stamp, &data)?;
+    check_new(state, event, name, &stamp, &data)?;
     if state.intents.len() as u64 >= effective.limits.open_intents {
         let message = format!(
             "{} intents are open, the world's limit (send it again later)",
@@ -349,7 +350,7 @@ pub fn admit_event(
         stamp,
         schema: schema.name.clone(),
         value: new_blobs.slot(&data),
-        submission_id: event.submission_id.clone(),
+        submission_id: option(&event.submission_id, |id| id.written().cloned())?,
         to: placed.to,
         overloaded: placed.overloaded,
         kept: left_behind,
@@ -379,18 +380,18 @@ fn unknown_instance(effective: &Effective, event: &str, id: &CellId) -> Outcome<
 }
 
 /// The message for an unknown schema; it suggests events that a subscription takes.
-fn unknown_schema(effective: &Effective, name: &str) -> String {
+fn unknown_schema(effective: &Effective, name: &InputText) -> String {
     let routed: BTreeSet<&str> =
         effective.subscriptions.iter().map(|route| &*route.event).collect();
-    let event_names = events_of(effective, name);
+    let event_names = name.text().map_or(String::new(), |name| events_of(effective, name));
     if !event_names.is_empty() {
         return format!(
             "{} is a workflow: expected an event that it takes, {event_names}",
-            quoted(name)
+            name.quoted()
         );
     }
-    let text = format!("event schema {} is not in the manifest in force", quoted(name));
-    if let Some(near) = nearest(name, routed.iter().copied()) {
+    let text = format!("event schema {} is not in the manifest in force", name.quoted());
+    if let Some(near) = nearest(&name.points(), routed.iter().copied()) {
         return format!("{text} (did you mean {near}?)");
     }
     if routed.is_empty() {
@@ -421,26 +422,36 @@ fn events_of(effective: &Effective, name: &str) -> String {
 }
 
 /// Stop if an earlier event has the same submission id.
-fn check_new(state: &State, event: &EventInput, stamp: &Stamp, data: &[u8]) -> Result<(), Stop> {
+fn check_new(
+    state: &State,
+    event: &EventInput,
+    schema: &str,
+    stamp: &Stamp,
+    data: &[u8],
+) -> Result<(), Stop> {
     let Some(submission_id) = &event.submission_id else { return Ok(()) };
-    let size = submission_id.len();
-    if !(1..=SUBMISSION_ID_BYTES_MAX).contains(&size) {
+    let is_size = |text: &&Rc<str>| (1..=SUBMISSION_ID_BYTES_MAX).contains(&text.len());
+    let Some(submission_id) = submission_id.text().filter(is_size) else {
+        let actual = match submission_id.text() {
+            None => "text that is not Unicode".to_string(),
+            Some(text) => text.len().to_string(),
+        };
         return Err(refusal(
             Rule::SubmissionIdIsInvalid,
             format!(
                 "submission_id: expected 1 to {SUBMISSION_ID_BYTES_MAX} bytes of UTF-8, found \
-                 {size}"
+                 {actual}"
             ),
         )
         .into());
-    }
+    };
     let Some(earlier) = state.submissions.borrow_mut().get(submission_id)? else { return Ok(()) };
     // The dedup window may have expired, by the window time after this input.
     let window_ns = state.window_at(stamp.ns);
     if earlier.at_ns < window_ns.saturating_sub(state.effective().limits.dedup_ns) {
         return Ok(());
     }
-    if earlier.payload == submission_hash(&event.schema, &content_hash(data)) {
+    if earlier.payload == submission_hash(schema, &content_hash(data)) {
         return Err(Stop::Duplicate { seq: earlier.seq });
     }
     Err(refusal(

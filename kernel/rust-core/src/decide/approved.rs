@@ -2,6 +2,7 @@
 //! (spec/governance.md, GV-25 and GV-40; `kernel/aos/core/decide/approved.py`).
 
 use crate::decide::answers::{refusal, Refusal, Rule};
+use crate::journal::input_fields::InputNat;
 use crate::journal::inputs::ManifestInput;
 use crate::journal::vocabulary::{ApplyMode, ClosedStatus, ProposalStatus, Vote, Word};
 use crate::state::proposals::Proposal;
@@ -25,7 +26,7 @@ pub fn check_proposal(
              PATH)",
         ));
     };
-    let Some(named) = manifest_input.proposal else {
+    let Some(named) = &manifest_input.proposal else {
         return Err(refusal(
             Rule::ManifestNeedsProposal,
             format!(
@@ -52,8 +53,8 @@ pub fn check_proposal(
     }
     let mode = mode_of(proposal);
     if *document != proposal.document.hash
-        || &*manifest_input.mode != mode
-        || manifest_input.leaves != proposal.leaves
+        || !manifest_input.mode.is(mode)
+        || !has_leaves(manifest_input, proposal)
     {
         return Err(refusal(
             Rule::ProposalDiffers,
@@ -68,17 +69,26 @@ pub fn check_proposal(
     Ok(())
 }
 
+fn has_leaves(manifest_input: &ManifestInput, proposal: &Proposal) -> bool {
+    let (leaves, proposed) = (&manifest_input.leaves, &proposal.leaves);
+    leaves.len() == proposed.len() && leaves.iter().zip(proposed).all(|(name, leaf)| name.is(leaf))
+}
+
 /// The mode in which a proposal would be applied.
 pub fn mode_of(proposal: &Proposal) -> &'static str {
     proposal.mode.unwrap_or(ApplyMode::Strict).word()
 }
 
 /// The open proposal of record `seq`, or the refusal of an input that names it.
-pub fn open_proposal(state: &State, seq: Option<u64>) -> Result<&Proposal, Refusal> {
+pub fn open_proposal<'a>(
+    state: &'a State,
+    seq: Option<&InputNat>,
+) -> Result<&'a Proposal, Refusal> {
     if let Some(proposal) = found_proposal(state, seq) {
         return Ok(proposal);
     }
-    let closed = seq.and_then(|seq| Some((seq, *state.proposals.closed.get(&seq)?)));
+    let closed =
+        seq.and_then(InputNat::nat).and_then(|seq| Some((seq, *state.proposals.closed.get(&seq)?)));
     Err(match closed {
         None => refusal(Rule::ProposalIsUnknown, unknown_proposal(seq)),
         Some((seq, ClosedStatus::Stale)) => refusal(
@@ -96,12 +106,12 @@ pub fn open_proposal(state: &State, seq: Option<u64>) -> Result<&Proposal, Refus
 }
 
 /// The sentence about a record that is no proposal.
-pub fn unknown_proposal(seq: Option<u64>) -> String {
-    let seq = seq.map_or("null".to_string(), |seq| seq.to_string());
+pub fn unknown_proposal(seq: Option<&InputNat>) -> String {
+    let seq = seq.map_or("null".to_string(), InputNat::digits);
     format!("no proposal is record {seq} (see aos gov list)")
 }
 
 /// The open proposal of record `seq`; None if there is none.
-pub fn found_proposal(state: &State, seq: Option<u64>) -> Option<&Proposal> {
-    state.proposals.open.get(&seq?)
+pub fn found_proposal<'a>(state: &'a State, seq: Option<&InputNat>) -> Option<&'a Proposal> {
+    state.proposals.open.get(&seq?.nat()?)
 }

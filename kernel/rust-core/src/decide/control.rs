@@ -8,8 +8,8 @@ use crate::decide::answers::{refusal, Decided, NewBlobs, Refusal, Rule, Stop};
 use crate::decide::dialect::Dialect;
 use crate::decide::envelope::words;
 use crate::decide::fits::cell_problem;
-use crate::decide::settle::described;
-use crate::journal::inputs::{has_fields_of, needed_fields, ControlInput};
+use crate::journal::input_fields::{option, InputHash, InputText};
+use crate::journal::inputs::{has_fields_of, needed_fields, ControlCell, ControlInput};
 use crate::journal::journal_clock::CLOCK_AHEAD_NS;
 use crate::journal::ports::{BlobReader, Blobs, Verify};
 use crate::journal::records::{CellId, Control, Record, Slot, Stamp};
@@ -23,8 +23,8 @@ use crate::state::continuation::effect_error;
 use crate::state::proposals::add_uses_of;
 use crate::state::state::State;
 use crate::state::version::{is_pinned, workflow_of};
-use crate::values::digests::{hash_text, Hash};
-use crate::values::errors::{quoted, Failure, Outcome};
+use crate::values::digests::{hash_text, Hash, HASH_BYTES};
+use crate::values::errors::{Failure, Outcome};
 
 /// Maximum bytes of an operator's reason to end or remove an instance.
 pub const WHY_BYTES_MAX: usize = 1024;
@@ -49,14 +49,15 @@ pub fn decide_control(
     stamp: Stamp,
     read: &BlobReader,
 ) -> Result<Decided, Stop> {
-    let Some(action) = ControlAction::of(&control.action) else {
-        let actual = quoted(&control.action);
+    let Some(action) = control.action.text().and_then(|action| ControlAction::of(action)) else {
+        let actual = control.action.quoted();
         let message = format!("action: expected {}, found {actual}", words::<ControlAction>());
         return Err(refusal(Rule::ControlIsInvalid, message).into());
     };
     check_shape(control, action)?;
-    check_possible(state, control, action, &stamp, read)?;
-    let ended = match (action, &control.cell) {
+    let cell = option(&control.cell, cell_id)?;
+    check_possible(state, control, action, cell.as_ref(), &stamp, read)?;
+    let ended = match (action, &cell) {
         (ControlAction::End | ControlAction::Remove, Some(id)) => state.cells.get(id)?,
         _ => None,
     };
@@ -66,15 +67,15 @@ pub fn decide_control(
         seq: state.next_seq,
         stamp,
         action,
-        cell: control.cell.clone(),
-        intent: control.intent,
-        value: control.value,
-        principal: control.principal.clone(),
-        serial: control.serial,
+        cell: cell.clone(),
+        intent: option(&control.intent, InputHash::written)?,
+        value: option(&control.value, InputHash::written)?,
+        principal: control.principal.written()?.clone(),
+        serial: state.controls,
         signature: control.signature.clone(),
-        status: control.status.as_deref().and_then(ControlStatus::of),
+        status: status_of(control).and_then(ControlStatus::of),
         payload: control.payload.as_ref().map(|payload| blobs.slot(payload)),
-        why: control.why.clone(),
+        why: option(&control.why, |why| why.written().cloned())?,
         restamp: control.restamp,
         dropped: ended
             .as_ref()
@@ -85,30 +86,37 @@ pub fn decide_control(
     Ok(Decided { record: Record::Control(record), blobs })
 }
 
-/// Refuse a command that the state does not allow.
+fn cell_id(cell: &ControlCell) -> Outcome<CellId> {
+    Ok(CellId { workflow: cell.workflow.written()?.clone(), key: cell.key.clone() })
+}
+
+fn status_of(control: &ControlInput) -> Option<&str> {
+    control.status.as_ref().and_then(InputText::text).map(|status| &**status)
+}
+
+/// Refuse a command that the state does not allow. `id` is the cell that it names.
 fn check_possible(
     state: &State,
     control: &ControlInput,
     action: ControlAction,
+    id: Option<&CellId>,
     stamp: &Stamp,
     read: &BlobReader,
 ) -> Result<(), Stop> {
-    let cell = || control.cell.as_ref().ok_or_else(lacks_field);
+    let cell = || id.ok_or_else(lacks_field);
+    let hash = |field: &Option<InputHash>| {
+        field.as_ref().and_then(InputHash::hash).ok_or_else(lacks_field)
+    };
     match action {
         ControlAction::Retry | ControlAction::Skip => {
             check_retriable(state, cell()?, action == ControlAction::Skip, &**read)
         }
-        ControlAction::Cancel => {
-            let intent = control.intent.ok_or_else(lacks_field)?;
-            Ok(cancelable(state, &intent).map(|_| ())?)
-        }
-        ControlAction::Settle => Ok(check_settleable(state, control)?),
+        ControlAction::Cancel => Ok(cancelable(state, &hash(&control.intent)?).map(|_| ())?),
+        ControlAction::Settle => check_settleable(state, control, &hash(&control.intent)?),
         ControlAction::End | ControlAction::Remove => {
             check_endable(state, control, cell()?, action == ControlAction::Remove)
         }
-        ControlAction::Erase => {
-            check_erasable(state, &control.value.ok_or_else(lacks_field)?, read)
-        }
+        ControlAction::Erase => check_erasable(state, &hash(&control.value)?, read),
         ControlAction::Unpin => check_movable(state, cell()?, &**read),
         ControlAction::Clock => Ok(check_clock(state, stamp)?),
     }
@@ -120,36 +128,37 @@ fn lacks_field() -> Stop {
 
 fn check_authority(state: &State, control: &ControlInput, verify: &dyn Verify) -> Result<(), Stop> {
     let mut operators = state.operators.iter();
-    let Some(operator) = operators.find(|operator| operator.name == control.principal) else {
+    let Some(operator) = operators.find(|operator| control.principal.is(&operator.name)) else {
         let names: Vec<&str> = state.operators.iter().map(|operator| &*operator.name).collect();
         return Err(refusal(
             Rule::ControlPrincipalIsUnknown,
             format!(
                 "{} is not an operator of this world: expected {}",
-                quoted(&control.principal),
+                control.principal.quoted(),
                 names.join(" or ")
             ),
         )
         .into());
     };
-    if control.serial != state.controls {
+    if !control.serial.is(state.controls) {
         return Err(refusal(
             Rule::ControlSerialIsWrong,
             format!(
                 "control serial: expected {}, found {} (another command came in meanwhile: look \
                  and try again)",
                 state.controls,
-                described(Some(control.serial))
+                control.serial.described()
             ),
         )
         .into());
     }
-    if !verify.verify(&control.message(state.world()), &control.signature, &operator.key)? {
+    let message = control.message(state.world(), state.controls)?;
+    if !verify.verify(&message, &control.signature, &operator.key)? {
         return Err(refusal(
             Rule::ControlSignatureIsWrong,
             format!(
                 "the signature is not {}'s over this command with serial {}",
-                control.principal, state.controls
+                operator.name, state.controls
             ),
         )
         .into());
@@ -186,16 +195,28 @@ fn check_shape(control: &ControlInput, action: ControlAction) -> Result<(), Refu
         };
         return invalid(format!("{}: expected {expected}", action.word()));
     }
-    if let Some(status) = &control.status {
-        let (is_one, expected) = match action {
-            ControlAction::End => (TerminalStatus::of(status).is_some(), words::<TerminalStatus>()),
-            _ => (SettledStatus::of(status).is_some(), words::<SettledStatus>()),
-        };
-        if !is_one {
-            return invalid(format!("status: expected {expected}, found {}", quoted(status)));
+    for (name, field) in [("intent", &control.intent), ("value", &control.value)] {
+        if field.as_ref().is_some_and(|hash| hash.hash().is_none()) {
+            return invalid(format!("{name}: expected a hash of {HASH_BYTES} bytes"));
         }
     }
-    if control.why.as_ref().is_some_and(|why| !(1..=WHY_BYTES_MAX).contains(&why.len())) {
+    if let Some(status) = &control.status {
+        let text = status.text();
+        let (is_one, expected) = match action {
+            ControlAction::End => (
+                text.is_some_and(|text| TerminalStatus::of(text).is_some()),
+                words::<TerminalStatus>(),
+            ),
+            _ => (
+                text.is_some_and(|text| SettledStatus::of(text).is_some()),
+                words::<SettledStatus>(),
+            ),
+        };
+        if !is_one {
+            return invalid(format!("status: expected {expected}, found {}", status.quoted()));
+        }
+    }
+    if control.why.as_ref().is_some_and(|why| !(1..=WHY_BYTES_MAX).contains(&why.size())) {
         return invalid(format!("why: expected 1 to {WHY_BYTES_MAX} bytes of UTF-8"));
     }
     Ok(())
@@ -214,16 +235,14 @@ fn cancelable<'a>(state: &'a State, intent: &Hash) -> Result<&'a Rc<OpenIntent>,
 
 // Settle: the operator states how an effect ended (K-108).
 
-fn check_settleable(state: &State, control: &ControlInput) -> Result<(), Stop> {
-    let (Some(hash), Some(payload)) = (&control.intent, &control.payload) else {
-        return Err(lacks_field());
-    };
+fn check_settleable(state: &State, control: &ControlInput, hash: &Hash) -> Result<(), Stop> {
+    let Some(payload) = &control.payload else { return Err(lacks_field()) };
     let intent = cancelable(state, hash)?;
     if state.owed.iter().any(|owed| owed.intent == *hash) {
         let message = format!("intent {} is ending already, by an earlier record", hash_text(hash));
         return Err(refusal(Rule::IntentIsNotOpen, message).into());
     }
-    let status = control.status.as_deref().unwrap_or("None");
+    let status = status_of(control).unwrap_or("None");
     let schema = match status {
         "ok" => intent.effect.receipt.clone(),
         _ => effect_error(),
@@ -261,7 +280,7 @@ fn check_endable(
     };
     let cell = cell.borrow();
     let declared = cell.declared.map(Word::word);
-    if removes || !cell.is_at_rest() || declared != control.status.as_deref() {
+    if removes || !cell.is_at_rest() || declared != status_of(control) {
         return Ok(());
     }
     let message =

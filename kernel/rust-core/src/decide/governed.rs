@@ -11,6 +11,7 @@ use crate::decide::envelope::words;
 use crate::decide::manifest_problems::change_problem;
 use crate::decide::settle::described;
 use crate::journal::governing::{GovernanceInput, ProposedChange, NOTE_BYTES_MAX};
+use crate::journal::input_fields::{option, InputHash, InputNat, InputText};
 use crate::journal::ports::{Blobs, Judge, Verify};
 use crate::journal::records::{Governance, Record, Ref, Stamp};
 use crate::journal::shadow_report::{read_report_head, ReportHead};
@@ -18,8 +19,8 @@ use crate::journal::vocabulary::{ApplyMode, GovernanceAction, Vote, Word};
 use crate::manifest::governance::GovernanceBlock;
 use crate::state::proposals::{Proposal, PROPOSALS_MAX, REPORTS_MAX};
 use crate::state::state::State;
-use crate::values::digests::{content_hash, hash_text, Hash};
-use crate::values::errors::{quoted, Failure};
+use crate::values::digests::{content_hash, hash_text, Hash, HASH_BYTES};
+use crate::values::errors::{quoted, Failure, Outcome};
 
 const STRICT: &str = "strict";
 
@@ -55,10 +56,10 @@ pub fn admit_governance(
         .into());
     };
     let keys = keys_of(state, block, input)?;
-    if &*input.action == GovernanceAction::Propose.word() {
+    if input.action.is(GovernanceAction::Propose.word()) {
         return propose(state, input, stamp, &keys, verify, judge);
     }
-    let proposal = open_proposal(state, input.proposal)?;
+    let proposal = open_proposal(state, input.proposal.as_ref())?;
     check_signature(state, input, &change_of(proposal), &keys, verify)?;
     let action = check_fields(input)?;
     match action {
@@ -67,17 +68,17 @@ pub fn admit_governance(
         GovernanceAction::Reject => check_vote(state, input, proposal, Vote::Reject, blobs)?,
         GovernanceAction::Withdraw | GovernanceAction::Propose => {}
     }
-    Ok(decided(state, input, stamp, action))
+    Ok(decided(state, input, stamp, action)?)
 }
 
 /// The change that every vote on a proposal signs.
 pub fn change_of(proposal: &Proposal) -> ProposedChange {
     ProposedChange {
-        base: proposal.base,
+        base: InputHash::Hash(proposal.base),
         document: proposal.document.hash,
         patch: proposal.patch.hash,
-        mode: proposal.mode.map(|mode| mode.word().into()),
-        leaves: proposal.leaves.clone(),
+        mode: proposal.mode.map(|mode| InputText::Unicode(mode.word().into())),
+        leaves: proposal.leaves.iter().cloned().map(InputText::Unicode).collect(),
     }
 }
 
@@ -86,7 +87,7 @@ fn decided(
     input: &GovernanceInput,
     stamp: Stamp,
     action: GovernanceAction,
-) -> Decided {
+) -> Outcome<Decided> {
     let mut blobs = NewBlobs::default();
     let mut ref_of = |data: &Option<Rc<[u8]>>| {
         data.as_ref().map(|data| {
@@ -101,20 +102,20 @@ fn decided(
         seq: state.next_seq,
         stamp,
         action,
-        principal: input.principal.clone(),
+        principal: input.principal.written()?.clone(),
         signature: input.signature.clone(),
-        proposal: input.proposal,
-        serial: input.serial,
-        base: input.base,
+        proposal: input.proposal.as_ref().and_then(InputNat::nat),
+        serial: input.serial.as_ref().and_then(InputNat::nat),
+        base: option(&input.base, InputHash::written)?,
         document,
         patch,
-        mode: ApplyMode::of(&input.mode).filter(|mode| *mode != ApplyMode::Strict),
-        leaves: input.leaves.clone(),
+        mode: ApplyMode::of(input.mode.written()?).filter(|mode| *mode != ApplyMode::Strict),
+        leaves: input.left_names()?,
         report,
-        seen: input.seen,
-        note: input.note.clone(),
+        seen: option(&input.seen, InputHash::written)?,
+        note: option(&input.note, |note| note.written().cloned())?,
     };
-    Decided { record: Record::Governance(record), blobs }
+    Ok(Decided { record: Record::Governance(record), blobs })
 }
 
 // Authority
@@ -126,12 +127,13 @@ fn keys_of(
     input: &GovernanceInput,
 ) -> Result<Vec<Vec<u8>>, Refusal> {
     let approvers: Vec<&str> = block.approvers.iter().map(|one| &*one.name).collect();
-    let named = block.approvers.iter().filter(|one| *one.name == *input.principal);
+    let named = block.approvers.iter().filter(|one| input.principal.is(&one.name));
     let mut keys: Vec<Vec<u8>> = named.map(|one| one.public_key.to_vec()).collect();
-    let mut expected = if Vote::of(&input.action).is_some() {
+    let is_vote = input.action.text().is_some_and(|action| Vote::of(action).is_some());
+    let mut expected = if is_vote {
         format!("an approver in force, {}", approvers.join(" or "))
     } else {
-        let named = state.operators.iter().filter(|one| one.name == input.principal);
+        let named = state.operators.iter().filter(|one| input.principal.is(&one.name));
         keys.extend(named.map(|one| one.key.to_vec()));
         let mut names: Vec<&str> = Vec::new();
         for name in state.operators.iter().map(|one| &*one.name).chain(approvers) {
@@ -141,9 +143,9 @@ fn keys_of(
         }
         format!("an operator or approver, {}", names.join(" or "))
     };
-    if &*input.action == GovernanceAction::Withdraw.word() {
-        if let Some(proposal) = found_proposal(state, input.proposal) {
-            if proposal.principal != input.principal {
+    if input.action.is(GovernanceAction::Withdraw.word()) {
+        if let Some(proposal) = found_proposal(state, input.proposal.as_ref()) {
+            if !input.principal.is(&proposal.principal) {
                 keys.clear();
             }
             expected = format!("{}, who proposed it", quoted(&proposal.principal));
@@ -156,8 +158,8 @@ fn keys_of(
         Rule::GovernancePrincipalIsUnknown,
         format!(
             "{} may not {}: expected {expected}",
-            quoted(&input.principal),
-            quoted(&input.action)
+            input.principal.quoted(),
+            input.action.quoted()
         ),
     ))
 }
@@ -169,7 +171,14 @@ fn check_signature(
     keys: &[Vec<u8>],
     verify: &dyn Verify,
 ) -> Result<(), Stop> {
-    let message = input.message(state.world(), change);
+    let principal = input.principal.written()?;
+    let message = match input.message(state.world(), change) {
+        Err(Failure::Unwritable) => {
+            let message = "expected UTF-8 text, and numbers below 2^64";
+            return Err(invalid(input.action.written()?, message).into());
+        }
+        message => message?,
+    };
     for key in keys {
         if verify.verify(&message, &input.signature, key)? {
             return Ok(());
@@ -178,9 +187,9 @@ fn check_signature(
     Err(refusal(
         Rule::GovernanceSignatureIsWrong,
         format!(
-            "the signature is not {}'s over this {} in this world (look at the proposal and sign \
-             again)",
-            input.principal, input.action
+            "the signature is not {principal}'s over this {} in this world (look at the proposal \
+             and sign again)",
+            input.action.written()?
         ),
     )
     .into())
@@ -188,8 +197,8 @@ fn check_signature(
 
 /// The input has the fields of its action and no others, each well-formed.
 fn check_fields(input: &GovernanceInput) -> Result<GovernanceAction, Refusal> {
-    let Some(action) = GovernanceAction::of(&input.action) else {
-        let actual = quoted(&input.action);
+    let Some(action) = input.action.text().and_then(|action| GovernanceAction::of(action)) else {
+        let actual = input.action.quoted();
         let message = format!("expected {}, found {actual}", words::<GovernanceAction>());
         return Err(invalid("action", &message));
     };
@@ -200,7 +209,7 @@ fn check_fields(input: &GovernanceInput) -> Result<GovernanceAction, Refusal> {
         ("base", input.base.is_some()),
         ("document", input.document.is_some()),
         ("patch", input.patch.is_some()),
-        ("mode", &*input.mode != STRICT),
+        ("mode", !input.mode.is(STRICT)),
         ("leaves", !input.leaves.is_empty()),
         ("report", input.report.is_some()),
         ("seen", input.seen.is_some()),
@@ -218,7 +227,12 @@ fn check_fields(input: &GovernanceInput) -> Result<GovernanceAction, Refusal> {
         );
         return Err(invalid(action.word(), &message));
     }
-    if input.note.as_ref().is_some_and(|note| !(1..=NOTE_BYTES_MAX).contains(&note.len())) {
+    for (name, field) in [("base", &input.base), ("seen", &input.seen)] {
+        if field.as_ref().is_some_and(|hash| hash.hash().is_none()) {
+            return Err(invalid(name, &format!("expected a hash of {HASH_BYTES} bytes")));
+        }
+    }
+    if input.note.as_ref().is_some_and(|note| !(1..=NOTE_BYTES_MAX).contains(&note.size())) {
         let message = format!("expected 1 to {NOTE_BYTES_MAX} bytes of UTF-8");
         return Err(invalid("note", &message));
     }
@@ -240,13 +254,13 @@ fn propose(
     judge: &dyn Judge,
 ) -> Result<Decided, Stop> {
     let expected = state.proposals.count;
-    if input.serial != Some(expected) {
+    if !input.serial.as_ref().is_some_and(|serial| serial.is(expected)) {
         return Err(refusal(
             Rule::GovernanceSerialIsWrong,
             format!(
                 "proposal serial: expected {expected}, found {} (another proposal came in \
                  meanwhile: look and try again)",
-                described(input.serial)
+                described(input.serial.as_ref())
             ),
         )
         .into());
@@ -258,13 +272,14 @@ fn propose(
     check_signature(state, input, &change, keys, verify)?;
     let action = check_fields(input)?;
     let in_force = state.effective().hash;
-    if change.base != in_force {
+    let base = change.base.written()?;
+    if base != in_force {
         return Err(refusal(
             Rule::ProposalIsStale,
             format!(
                 "base: expected {}, the manifest in force, found {} (make the patch again)",
                 hash_text(&in_force),
-                hash_text(&change.base)
+                hash_text(&base)
             ),
         )
         .into());
@@ -282,7 +297,7 @@ fn propose(
         )
         .into());
     }
-    Ok(decided(state, input, stamp, action))
+    Ok(decided(state, input, stamp, action)?)
 }
 
 // Report
@@ -349,14 +364,14 @@ fn check_vote(
     vote: Vote,
     blobs: &dyn Blobs,
 ) -> Result<(), Stop> {
-    if let Some(cast) = proposal.votes.get(&input.principal) {
+    let principal = input.principal.written()?;
+    if let Some(cast) = proposal.votes.get(principal) {
         if !(cast.vote == Vote::Approve && vote == Vote::Reject) {
             return Err(refusal(
                 Rule::VoteIsTaken,
                 format!(
-                    "{} has voted on proposal {} already: {}, in record {} (an approval may be \
-                     taken back once, with reject)",
-                    input.principal,
+                    "{principal} has voted on proposal {} already: {}, in record {} (an approval \
+                     may be taken back once, with reject)",
                     proposal.seq,
                     cast.vote.word(),
                     cast.seq
@@ -365,7 +380,8 @@ fn check_vote(
             .into());
         }
     }
-    if let Some(seen) = input.seen.filter(|seen| !proposal.reports.contains_key(seen)) {
+    let report = option(&input.seen, InputHash::written)?;
+    if let Some(seen) = report.filter(|seen| !proposal.reports.contains_key(seen)) {
         return Err(refusal(
             Rule::ReportIsNeeded,
             format!(
@@ -381,7 +397,7 @@ fn check_vote(
         Vote::Approve => block.map_or(0, |block| block.shadow_records),
         Vote::Reject => 0,
     };
-    if records_min > 0 && !covers(state, proposal, input.seen, records_min, blobs)? {
+    if records_min > 0 && !covers(state, proposal, report, records_min, blobs)? {
         return Err(refusal(
             Rule::ReportIsNeeded,
             format!(

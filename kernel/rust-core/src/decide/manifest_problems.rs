@@ -13,7 +13,7 @@ use crate::manifest::effective::Effective;
 use crate::manifest::names::NODE;
 use crate::state::state::State;
 use crate::values::digests::{content_hash, hex};
-use crate::values::errors::{quoted, Outcome};
+use crate::values::errors::Outcome;
 
 /// A document from outside that was judged; or the problem of one that is no manifest.
 pub fn judged(document: &[u8], judge: &dyn Judge) -> Outcome<Result<Rc<Effective>, String>> {
@@ -56,11 +56,12 @@ pub fn change_problem(
     else {
         return Ok(Some("a proposal has a document and a patch".to_string()));
     };
-    if ApplyMode::of(&governance_input.mode).is_none() {
+    let mode = governance_input.mode.text();
+    if mode.and_then(|mode| ApplyMode::of(mode)).is_none() {
         return Ok(Some(format!(
             "mode: expected {}, found {}",
             words::<ApplyMode>(),
-            quoted(&governance_input.mode)
+            governance_input.mode.quoted()
         )));
     }
     if content_hash(document) == state.effective().hash {
@@ -71,8 +72,8 @@ pub fn change_problem(
         Ok(effective) => effective,
         Err(problem) => return Ok(Some(problem)),
     };
-    let problem = keys_problem(&effective, state)
-        .or_else(|| leaves_problem(&effective, &governance_input.leaves));
+    let leaves = governance_input.left_names()?;
+    let problem = keys_problem(&effective, state).or_else(|| leaves_problem(&effective, &leaves));
     if problem.is_some() {
         return Ok(problem);
     }

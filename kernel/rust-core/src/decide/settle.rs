@@ -10,10 +10,14 @@ use std::rc::Rc;
 use crate::decide::answers::{refusal, Decided, NewBlobs, Refusal, Rule, Stop};
 use crate::decide::envelope::words;
 use crate::journal::faults::clipped;
+use crate::journal::input_fields::{option, InputHash, InputNat, InputText};
 use crate::journal::inputs::{AttemptInput, ReceiptInput, StreamInput, CODE_BYTES_MAX};
 use crate::journal::ports::{Blobs, Verify};
 use crate::journal::records::{Attempt, Receipt, Record, Stamp, Stream};
 use crate::journal::signing::may_sign;
+use crate::journal::statements::{
+    signed_receipt_message, stream_message, Signer, Statement, StreamStatement,
+};
 use crate::journal::vocabulary::{AttemptPhase, HaltPhase, ReceiptOutcome, ReceiptStatus, Word};
 use crate::manifest::builtins::{is_kernel_effect, REJECTED, STREAM, TIMER};
 use crate::manifest::effective::Delivery;
@@ -22,9 +26,8 @@ use crate::state::continuation::{read_payload, settled_arm, takes};
 use crate::state::state::State;
 use crate::state::version::workflow_of;
 use crate::values::cbor::Value;
-use crate::values::digests::{hash_text, hex, Hash};
-use crate::values::errors::{quoted, Failure, Outcome};
-use crate::values::show::describe;
+use crate::values::digests::{content_hash, hex, Hash};
+use crate::values::errors::{Failure, Outcome};
 
 /// Highest time in ns.
 pub const TIME_MAX: u64 = (1 << 63) - 1;
@@ -41,29 +44,47 @@ pub fn admit_receipt(
     blobs: &dyn Blobs,
     verify: &dyn Verify,
 ) -> Result<Decided, Stop> {
-    let abandoned_intent = state.abandoned.get(&receipt.intent);
-    let intent = match abandoned_intent.or_else(|| state.intents.get(&receipt.intent)) {
+    let hash = receipt.intent.hash();
+    let abandoned_intent = hash.and_then(|hash| state.abandoned.get(&hash));
+    let intent = match abandoned_intent.or_else(|| state.intents.get(&hash?)) {
         Some(intent) => intent,
         None => return Err(unknown(&receipt.intent).into()),
     };
-    if receipt.effect != intent.effect.name {
+    if !receipt.effect.is(&intent.effect.name) {
         return Err(other_effect(&receipt.effect, intent).into());
     }
-    let Some(status) = ReceiptStatus::of(&receipt.status) else {
+    let Some(status) = receipt.status.text().and_then(|status| ReceiptStatus::of(status)) else {
         return Err(refusal(
             Rule::ReceiptStatusIsUnknown,
-            format!("expected {}, found {}", words::<ReceiptStatus>(), quoted(&receipt.status)),
+            format!("expected {}, found {}", words::<ReceiptStatus>(), receipt.status.quoted()),
         )
         .into());
     };
-    check_shape(state, receipt, intent)?;
-    let signed = Statement {
+    let shape = shape(state, receipt, intent)?;
+    let signed = Signed {
         executor: &receipt.executor,
-        effect: &receipt.effect,
         key_id: &receipt.key_id,
         signature: &receipt.signature,
     };
-    check_authority(state, &signed, intent, || receipt.signed_message(state.world()), verify)?;
+    let batch = receipt.batch.as_ref().map(|batch| batch.batch());
+    let message = |signer: Signer| match &batch {
+        Some(None) => None,
+        batch => {
+            let statement = Statement {
+                intent: &intent.intent,
+                effect: &intent.effect.name,
+                attempt: shape.attempt,
+                status: status.word(),
+                started_ns: shape.started_ns,
+                finished_ns: shape.finished_ns,
+                cost_cents: shape.cost_cents,
+            };
+            let payload = content_hash(&receipt.payload);
+            let batch = batch.as_ref().and_then(|batch| batch.as_ref());
+            signed_receipt_message(state.world(), &statement, &payload, signer, batch)
+        }
+    };
+    let executor = check_authority(state, &signed, intent, message, verify)?;
     if &*intent.effect.name == TIMER && status == ReceiptStatus::Ok {
         check_due(state, intent, &stamp, blobs)?;
     }
@@ -80,34 +101,43 @@ pub fn admit_receipt(
     let record = Receipt {
         seq: state.next_seq,
         stamp,
-        intent: receipt.intent,
+        intent: intent.intent,
         cell: intent.cell.clone(),
         effect: intent.effect.name.clone(),
-        attempt: receipt.attempt,
+        attempt: shape.attempt,
         status,
         payload: new_blobs.slot(&receipt.payload),
         payload_schema: settled.schema,
-        started_ns: receipt.started_ns,
-        finished_ns: receipt.finished_ns,
-        cost_cents: receipt.cost_cents,
-        executor: receipt.executor.clone(),
+        started_ns: shape.started_ns,
+        finished_ns: shape.finished_ns,
+        cost_cents: shape.cost_cents,
+        executor,
         key_id: receipt.key_id.clone(),
         signature: receipt.signature.clone(),
         outcome: settled.outcome,
         problem: settled.problem,
         abandoned: settled.abandoned,
-        batch: receipt.batch.clone(),
+        batch: batch.flatten(),
     };
     Ok(Decided { record: Record::Receipt(Rc::new(record)), blobs: new_blobs })
 }
 
-fn unknown(intent: &Hash) -> Refusal {
-    let message = format!("no intent {} is open here", hash_text(intent));
-    refusal(Rule::ReceiptIntentIsUnknown, message)
+fn unknown(intent: &InputHash) -> Refusal {
+    let bytes = intent.bytes();
+    let text = hex(&bytes[..bytes.len().min(32)]);
+    refusal(Rule::ReceiptIntentIsUnknown, format!("no intent blake3:{text} is open here"))
 }
 
-fn check_shape(state: &State, receipt: &ReceiptInput, intent: &OpenIntent) -> Result<(), Refusal> {
-    check_attempt(state, receipt.attempt, intent)?;
+/// The numbers of a receipt that is well-formed.
+struct Shape {
+    attempt: u64,
+    started_ns: u64,
+    finished_ns: u64,
+    cost_cents: Option<u64>,
+}
+
+fn shape(state: &State, receipt: &ReceiptInput, intent: &OpenIntent) -> Result<Shape, Refusal> {
+    let attempt = attempt_of(state, &receipt.attempt, intent)?;
     let max_bytes = state.effective().limits.event_bytes;
     if receipt.payload.len() as u64 > max_bytes {
         return Err(refusal(
@@ -118,85 +148,91 @@ fn check_shape(state: &State, receipt: &ReceiptInput, intent: &OpenIntent) -> Re
             ),
         ));
     }
-    let numbers = [receipt.started_ns, receipt.finished_ns, receipt.cost_cents.unwrap_or(0)];
-    if numbers.iter().any(|number| *number > TIME_MAX) || receipt.started_ns > receipt.finished_ns {
-        return Err(refusal(
-            Rule::ReceiptTimesAreInvalid,
-            format!(
-                "expected 0 <= started_ns <= finished_ns < 2^63 and a cost from 0, found {}, {} and {}",
-                described(Some(receipt.started_ns)),
-                described(Some(receipt.finished_ns)),
-                described(receipt.cost_cents)
-            ),
-        ));
-    }
-    Ok(())
-}
-
-/// A number as a text shows it.
-pub fn described(number: Option<u64>) -> String {
-    describe(&number.map_or(Value::Null, |number| Value::Int(number as i128)))
-}
-
-fn other_effect(effect: &str, intent: &OpenIntent) -> Refusal {
-    let message = format!("expected {}, found {}", intent.effect.name, quoted(effect));
-    refusal(Rule::ReceiptEffectDiffers, message)
-}
-
-fn check_attempt(state: &State, attempt: u64, intent: &OpenIntent) -> Result<(), Refusal> {
-    let least = state.attempt(intent).max(1);
-    if (least..=ATTEMPT_MAX).contains(&attempt) {
-        return Ok(());
+    let cost = receipt.cost_cents.as_ref();
+    let within = |number: &InputNat| number.nat().filter(|number| *number <= TIME_MAX);
+    let times = (within(&receipt.started_ns), within(&receipt.finished_ns));
+    let cost_cents = cost.and_then(within);
+    if let (Some(started_ns), Some(finished_ns)) = times {
+        if started_ns <= finished_ns && cost.is_some() == cost_cents.is_some() {
+            return Ok(Shape { attempt, started_ns, finished_ns, cost_cents });
+        }
     }
     Err(refusal(
-        Rule::ReceiptAttemptIsOld,
+        Rule::ReceiptTimesAreInvalid,
         format!(
-            "expected an attempt of {least} to {ATTEMPT_MAX}, found {}",
-            described(Some(attempt))
+            "expected 0 <= started_ns <= finished_ns < 2^63 and a cost from 0, found {}, {} and {}",
+            receipt.started_ns.described(),
+            receipt.finished_ns.described(),
+            described(cost)
         ),
     ))
 }
 
-/// The fields of a receipt or a stream frame that name its signer.
-struct Statement<'a> {
-    executor: &'a str,
-    effect: &'a str,
+/// A number as a text shows it.
+pub fn described(number: Option<&InputNat>) -> String {
+    number.map_or("null".to_string(), InputNat::described)
+}
+
+fn other_effect(effect: &InputText, intent: &OpenIntent) -> Refusal {
+    let message = format!("expected {}, found {}", intent.effect.name, effect.quoted());
+    refusal(Rule::ReceiptEffectDiffers, message)
+}
+
+fn attempt_of(state: &State, attempt: &InputNat, intent: &OpenIntent) -> Result<u64, Refusal> {
+    let least = state.attempt(intent).max(1);
+    if let Some(number) = attempt.nat().filter(|number| (least..=ATTEMPT_MAX).contains(number)) {
+        return Ok(number);
+    }
+    Err(refusal(
+        Rule::ReceiptAttemptIsOld,
+        format!("expected an attempt of {least} to {ATTEMPT_MAX}, found {}", attempt.described()),
+    ))
+}
+
+/// The signer of a receipt or a stream frame.
+struct Signed<'a> {
+    executor: &'a InputText,
     key_id: &'a [u8],
     signature: &'a [u8],
 }
 
-/// Check that this key could sign for this effect when the intent was opened, and did.
+/// Check that this key could sign for the effect when the intent was opened, and did. Return the
+/// executor's name.
 fn check_authority(
     state: &State,
-    statement: &Statement,
+    signed: &Signed,
     intent: &OpenIntent,
-    message: impl FnOnce() -> Option<Vec<u8>>,
+    message: impl FnOnce(Signer) -> Option<Vec<u8>>,
     verify: &dyn Verify,
-) -> Result<(), Stop> {
-    let Statement { executor, effect, key_id, signature } = *statement;
-    let may_sign = !is_kernel_effect(effect)
-        && may_sign(intent.executors(), &state.revoked, executor, effect, key_id, &state.world_key);
-    if !may_sign {
+) -> Result<Rc<str>, Stop> {
+    let Signed { executor, key_id, signature } = *signed;
+    let (effect, revoked) = (&*intent.effect.name, &state.revoked);
+    let may_sign = |executor: &&Rc<str>| {
+        let executors = intent.executors();
+        !is_kernel_effect(effect)
+            && may_sign(executors, revoked, executor, effect, key_id, &state.world_key)
+    };
+    let Some(name) = executor.text().filter(may_sign) else {
         return Err(refusal(
             Rule::ReceiptExecutorMayNotSign,
             format!(
                 "executor {} with key ed25519:{} may not sign for {effect}: it could not when the \
                  effect was asked for, or its key is revoked",
-                quoted(executor),
+                executor.quoted(),
                 hex(&key_id[..key_id.len().min(32)])
             ),
         )
         .into());
-    }
-    let is_signed = match message() {
+    };
+    let is_signed = match message(Signer { executor: name, key_id }) {
         Some(message) => verify.verify(&message, signature, key_id)?,
         None => false,
     };
     if !is_signed {
-        let message = format!("the signature is not {executor}'s over this receipt");
+        let message = format!("the signature is not {name}'s over this receipt");
         return Err(refusal(Rule::ReceiptSignatureIsWrong, message).into());
     }
-    Ok(())
+    Ok(name.clone())
 }
 
 fn check_due(
@@ -276,54 +312,76 @@ pub fn admit_stream(
     stamp: Stamp,
     verify: &dyn Verify,
 ) -> Result<Decided, Stop> {
-    let Some(intent) = state.intents.get(&frame.intent) else {
+    let Some(intent) = frame.intent.hash().and_then(|hash| state.intents.get(&hash)) else {
         return Err(unknown(&frame.intent).into());
     };
-    if frame.effect != intent.effect.name {
+    if !frame.effect.is(&intent.effect.name) {
         return Err(other_effect(&frame.effect, intent).into());
     }
-    check_attempt(state, frame.attempt, intent)?;
-    check_frame(state, frame)?;
-    let signed = Statement {
-        executor: &frame.executor,
-        effect: &frame.effect,
-        key_id: &frame.key_id,
-        signature: &frame.signature,
+    let attempt = attempt_of(state, &frame.attempt, intent)?;
+    let shape = frame_shape(state, frame)?;
+    let signed =
+        Signed { executor: &frame.executor, key_id: &frame.key_id, signature: &frame.signature };
+    let message = |signer: Signer| {
+        let statement = StreamStatement {
+            intent: &intent.intent,
+            effect: &intent.effect.name,
+            attempt,
+            frame_seq: shape.seq,
+            frame_kind: &shape.kind,
+        };
+        let payload = content_hash(&frame.payload);
+        let payload_ref = shape.payload_ref.as_ref();
+        Some(stream_message(state.world(), &statement, &payload, payload_ref, signer))
     };
-    check_authority(state, &signed, intent, || Some(frame.signed_message(state.world())), verify)?;
+    let executor = check_authority(state, &signed, intent, message, verify)?;
     check_taker(state, intent)?;
-    check_rate(state, frame, &stamp)?;
+    check_rate(state, intent, shape.seq, &stamp)?;
     let mut new_blobs = NewBlobs::default();
     let record = Stream {
         seq: state.next_seq,
         stamp,
-        intent: frame.intent,
+        intent: intent.intent,
         cell: intent.cell.clone(),
         effect: intent.effect.name.clone(),
-        attempt: frame.attempt,
-        frame_seq: frame.frame_seq,
-        frame_kind: frame.frame_kind.clone(),
+        attempt,
+        frame_seq: shape.seq,
+        frame_kind: shape.kind,
         payload: new_blobs.slot(&frame.payload),
-        payload_ref: frame.payload_ref,
-        executor: frame.executor.clone(),
+        payload_ref: shape.payload_ref,
+        executor,
         key_id: frame.key_id.clone(),
         signature: frame.signature.clone(),
     };
     Ok(Decided { record: Record::Stream(Rc::new(record)), blobs: new_blobs })
 }
 
-fn check_frame(state: &State, frame: &StreamInput) -> Result<(), Refusal> {
-    let kind_bytes = frame.frame_kind.len();
-    if frame.frame_seq > FRAME_SEQ_MAX || !(1..=FRAME_KIND_BYTES_MAX).contains(&kind_bytes) {
+/// The fields of a stream frame that is well-formed.
+struct FrameShape {
+    seq: u64,
+    kind: Rc<str>,
+    payload_ref: Option<Hash>,
+}
+
+fn frame_shape(state: &State, frame: &StreamInput) -> Result<FrameShape, Refusal> {
+    let seq = frame.frame_seq.nat().filter(|seq| *seq <= FRAME_SEQ_MAX);
+    let is_size = |kind: &&Rc<str>| (1..=FRAME_KIND_BYTES_MAX).contains(&kind.len());
+    let kind = frame.frame_kind.text().filter(is_size);
+    let (Some(seq), Some(kind)) = (seq, kind) else {
         return Err(refusal(
             Rule::StreamFrameIsInvalid,
             format!(
                 "expected a number from 0 and a kind of 1 to {FRAME_KIND_BYTES_MAX} bytes of \
                  UTF-8, found {} and {}",
-                described(Some(frame.frame_seq)),
-                quoted(&frame.frame_kind)
+                frame.frame_seq.described(),
+                frame.frame_kind.quoted()
             ),
         ));
+    };
+    let payload_ref = frame.payload_ref.as_ref().map(InputHash::hash);
+    if payload_ref == Some(None) {
+        let message = "payload_ref: expected a hash of 32 bytes";
+        return Err(refusal(Rule::StreamFrameIsInvalid, message));
     }
     let max_bytes = state.effective().limits.stream_bytes;
     if frame.payload.len() as u64 > max_bytes {
@@ -332,7 +390,7 @@ fn check_frame(state: &State, frame: &StreamInput) -> Result<(), Refusal> {
             format!("expected at most {max_bytes} bytes of payload, found {}", frame.payload.len()),
         ));
     }
-    Ok(())
+    Ok(FrameShape { seq, kind: kind.clone(), payload_ref: payload_ref.flatten() })
 }
 
 /// Refuse a frame that the origin cell cannot take: progress never fails an instance.
@@ -352,11 +410,16 @@ fn check_taker(state: &State, intent: &OpenIntent) -> Result<(), Stop> {
     Err(refusal(Rule::StreamHasNoTaker, problem).into())
 }
 
-fn check_rate(state: &State, frame: &StreamInput, stamp: &Stamp) -> Result<(), Refusal> {
+fn check_rate(
+    state: &State,
+    intent: &OpenIntent,
+    frame_seq: u64,
+    stamp: &Stamp,
+) -> Result<(), Refusal> {
     let limits = &state.effective().limits;
-    let stream = state.streams.get(&frame.intent);
-    if let Some(last) = stream.map(|stream| stream.last).filter(|last| frame.frame_seq <= *last) {
-        let message = format!("expected a number after {last}, found {}", frame.frame_seq);
+    let stream = state.streams.get(&intent.intent);
+    if let Some(last) = stream.map(|stream| stream.last).filter(|last| frame_seq <= *last) {
+        let message = format!("expected a number after {last}, found {frame_seq}");
         return Err(refusal(Rule::StreamFrameIsOld, message));
     }
     if stream.map_or(0, |stream| stream.frames) >= limits.stream_frames {
@@ -375,15 +438,11 @@ fn check_rate(state: &State, frame: &StreamInput, stamp: &Stamp) -> Result<(), R
 
 /// Record that an intent runs again, that it is unknown how its only run ended, or that it does not
 /// run now.
-pub fn admit_attempt(
-    state: &State,
-    attempt: &AttemptInput,
-    stamp: Stamp,
-) -> Result<Decided, Refusal> {
-    let Some(intent) = state.intents.get(&attempt.intent) else {
-        return Err(unknown(&attempt.intent));
+pub fn admit_attempt(state: &State, attempt: &AttemptInput, stamp: Stamp) -> Result<Decided, Stop> {
+    let Some(intent) = attempt.intent.hash().and_then(|hash| state.intents.get(&hash)) else {
+        return Err(unknown(&attempt.intent).into());
     };
-    let phase = AttemptPhase::of(&attempt.phase);
+    let phase = attempt.phase.text().and_then(|phase| AttemptPhase::of(phase));
     let phase = match phase {
         Some(phase) if !is_kernel_effect(&intent.effect.name) => phase,
         _ => {
@@ -392,37 +451,40 @@ pub fn admit_attempt(
                 format!(
                     "expected {} of an effect that executors run, found {} of {}",
                     words::<AttemptPhase>(),
-                    quoted(&attempt.phase),
+                    attempt.phase.quoted(),
                     intent.effect.name
                 ),
-            ))
+            )
+            .into())
         }
     };
     let problem =
-        not_in_phase(state, intent, phase).or_else(|| code_problem(phase, attempt.code.as_deref()));
+        not_in_phase(state, intent, phase).or_else(|| code_problem(phase, attempt.code.as_ref()));
     if let Some(problem) = problem {
-        return Err(refusal(Rule::AttemptIsInvalid, problem));
+        return Err(refusal(Rule::AttemptIsInvalid, problem).into());
     }
     let (least, highest) = attempts_in(state, intent, phase);
-    if attempt.attempt > ATTEMPT_MAX || !(least..=highest).contains(&attempt.attempt) {
+    let is_one = |number: &u64| *number <= ATTEMPT_MAX && (least..=highest).contains(number);
+    let Some(number) = attempt.attempt.nat().filter(is_one) else {
         let expected = match least <= highest {
             true => format!("an attempt of {least} to {highest}"),
             false => "no other attempt".to_string(),
         };
         return Err(refusal(
             Rule::AttemptIsOld,
-            format!("expected {expected}, found {}", described(Some(attempt.attempt))),
-        ));
-    }
+            format!("expected {expected}, found {}", attempt.attempt.described()),
+        )
+        .into());
+    };
     Ok(Decided::of(Record::Attempt(Attempt {
         seq: state.next_seq,
         stamp,
-        intent: attempt.intent,
+        intent: intent.intent,
         cell: intent.cell.clone(),
-        attempt: attempt.attempt,
+        attempt: number,
         phase,
-        problem: attempt.problem.as_ref().map(|problem| clipped(problem).into()),
-        code: attempt.code.clone(),
+        problem: option(&attempt.problem, |text| Ok(clipped(text.written()?).into()))?,
+        code: option(&attempt.code, |code| code.written().cloned())?,
     })))
 }
 
@@ -453,15 +515,15 @@ fn not_in_phase(state: &State, intent: &OpenIntent, phase: AttemptPhase) -> Opti
 }
 
 /// Why `code` is not one of an attempt in `phase`: only a halt has one (K-99).
-fn code_problem(phase: AttemptPhase, code: Option<&str>) -> Option<String> {
+fn code_problem(phase: AttemptPhase, code: Option<&InputText>) -> Option<String> {
     if !is_halt(phase) {
         let phase = phase.word();
         return code.map(|_| format!("expected no code of a {phase} attempt, found one"));
     }
-    if (1..=CODE_BYTES_MAX).contains(&code.map_or(0, str::len)) {
+    if (1..=CODE_BYTES_MAX).contains(&code.map_or(0, InputText::size)) {
         return None;
     }
-    let actual = describe(&code.map_or(Value::Null, |code| Value::Text(code.to_string())));
+    let actual = code.map_or("null".to_string(), |code| format!("text {}", code.quoted()));
     Some(format!("expected a code of 1 to {CODE_BYTES_MAX} bytes of UTF-8, found {actual}"))
 }
 

@@ -7,13 +7,17 @@
 use std::rc::Rc;
 
 use crate::journal::governing::{put_option, GovernanceInput};
-use crate::journal::records::{Batch, CellId, Control, Fork, Principal, Receipt, Stream};
+use crate::journal::input_fields::{
+    option, put_input_hash, put_input_text, InputHash, InputNat, InputText,
+};
+use crate::journal::records::{Batch, Control, Fork, Principal, Receipt, Stream};
 use crate::journal::statements::{
-    receipt_message, signed_receipt_message, stream_message, Signer, Statement, StreamStatement,
+    signed_receipt_message, stream_message, Signer, Statement, StreamStatement,
 };
 use crate::journal::vocabulary::{ApplyMode, ControlAction, Word};
 use crate::values::cbor::{put_array, put_bool, put_bytes, put_map, put_nat, put_null, put_text};
 use crate::values::digests::{content_hash, Hash};
+use crate::values::errors::Outcome;
 
 pub const SEMANTICS: u64 = 1;
 
@@ -82,14 +86,21 @@ pub struct StartInput {
 #[derive(Clone, Debug)]
 pub struct ManifestInput {
     pub document: Rc<[u8]>,
-    pub principal: Rc<str>,
-    pub serial: u64,
+    pub principal: InputText,
+    pub serial: InputNat,
     pub signature: Rc<[u8]>,
-    pub mode: Rc<str>,
-    pub leaves: Vec<Rc<str>>,
-    pub proposal: Option<u64>,
-    pub checked: Option<u64>,
+    pub mode: InputText,
+    pub leaves: Vec<InputText>,
+    pub proposal: Option<InputNat>,
+    pub checked: Option<InputNat>,
     pub is_recorded: bool,
+}
+
+impl ManifestInput {
+    /// The names of the workflows that it removes although they have cells.
+    pub fn left_names(&self) -> Outcome<Vec<Rc<str>>> {
+        self.leaves.iter().map(|name| name.written().cloned()).collect()
+    }
 }
 
 /// The bytes that an operator signs to apply a manifest (J-36, J-36a, J-36b).
@@ -97,11 +108,10 @@ pub fn manifest_message(
     world: &Hash,
     serial: u64,
     document: &Hash,
-    mode: &str,
-    leaves: &[Rc<str>],
-    proposal: Option<u64>,
-) -> Vec<u8> {
-    let is_plain = proposal.is_none() && mode == ApplyMode::Strict.word() && leaves.is_empty();
+    manifest_input: &ManifestInput,
+) -> Outcome<Vec<u8>> {
+    let ManifestInput { mode, leaves, proposal, .. } = manifest_input;
+    let is_plain = proposal.is_none() && mode.is(ApplyMode::Strict.word()) && leaves.is_empty();
     let (domain, items) = match proposal {
         Some(_) => ("aos/apply/3", 7),
         None if is_plain => ("aos/apply/1", 4),
@@ -114,75 +124,56 @@ pub fn manifest_message(
     put_nat(&mut out, serial);
     put_bytes(&mut out, document);
     if !is_plain {
-        put_text(&mut out, mode);
+        put_input_text(&mut out, mode)?;
         put_array(&mut out, leaves.len());
         for name in leaves {
-            put_text(&mut out, name);
+            put_input_text(&mut out, name)?;
         }
     }
     if let Some(proposal) = proposal {
-        put_nat(&mut out, proposal);
+        proposal.put(&mut out)?;
     }
-    out
+    Ok(out)
 }
 
 /// A domain event; `value` is CBOR at the ingress gate.
 #[derive(Clone, Debug)]
 pub struct EventInput {
-    pub schema: Rc<str>,
+    pub schema: InputText,
     pub value: Rc<[u8]>,
-    pub submission_id: Option<Rc<str>>,
+    pub submission_id: Option<InputText>,
 }
 
 /// An executor's signed receipt: how an intent ended.
 #[derive(Clone, Debug)]
 pub struct ReceiptInput {
-    pub intent: Hash,
-    pub effect: Rc<str>,
-    pub attempt: u64,
-    pub status: Rc<str>,
+    pub intent: InputHash,
+    pub effect: InputText,
+    pub attempt: InputNat,
+    pub status: InputText,
     pub payload: Rc<[u8]>,
-    pub started_ns: u64,
-    pub finished_ns: u64,
-    pub executor: Rc<str>,
+    pub started_ns: InputNat,
+    pub finished_ns: InputNat,
+    pub executor: InputText,
     pub key_id: Rc<[u8]>,
     pub signature: Rc<[u8]>,
-    pub cost_cents: Option<u64>,
-    pub batch: Option<Batch>,
+    pub cost_cents: Option<InputNat>,
+    pub batch: Option<InputBatch>,
 }
 
-impl ReceiptInput {
-    pub fn statement(&self) -> Statement<'_> {
-        Statement {
-            intent: &self.intent,
-            effect: &self.effect,
-            attempt: self.attempt,
-            status: &self.status,
-            started_ns: self.started_ns,
-            finished_ns: self.finished_ns,
-            cost_cents: self.cost_cents,
-        }
-    }
+/// The place of a receipt among those that were signed together.
+#[derive(Clone, Debug)]
+pub struct InputBatch {
+    pub index: InputNat,
+    pub size: InputNat,
+    pub path: Vec<InputHash>,
+}
 
-    fn signer(&self) -> Signer<'_> {
-        Signer { executor: &self.executor, key_id: &self.key_id }
-    }
-
-    /// The bytes that `signature` signs; None if the batch's path leads to no root.
-    pub fn signed_message(&self, world: &Hash) -> Option<Vec<u8>> {
-        let payload = content_hash(&self.payload);
-        signed_receipt_message(
-            world,
-            &self.statement(),
-            &payload,
-            self.signer(),
-            self.batch.as_ref(),
-        )
-    }
-
-    /// The bytes that the executor signs when it signs this receipt alone.
-    pub fn message(&self, world: &Hash) -> Vec<u8> {
-        receipt_message(world, &self.statement(), &content_hash(&self.payload), self.signer())
+impl InputBatch {
+    /// As in a record; None if it leads to no root for one of its fields.
+    pub fn batch(&self) -> Option<Batch> {
+        let path: Option<Vec<Hash>> = self.path.iter().map(InputHash::hash).collect();
+        Some(Batch { index: self.index.nat()?, size: self.size.nat()?, path: path? })
     }
 }
 
@@ -210,32 +201,16 @@ impl Receipt {
 /// An executor's signed stream frame: the progress of an open intent.
 #[derive(Clone, Debug)]
 pub struct StreamInput {
-    pub intent: Hash,
-    pub effect: Rc<str>,
-    pub attempt: u64,
-    pub frame_seq: u64,
-    pub frame_kind: Rc<str>,
+    pub intent: InputHash,
+    pub effect: InputText,
+    pub attempt: InputNat,
+    pub frame_seq: InputNat,
+    pub frame_kind: InputText,
     pub payload: Rc<[u8]>,
-    pub executor: Rc<str>,
+    pub executor: InputText,
     pub key_id: Rc<[u8]>,
     pub signature: Rc<[u8]>,
-    pub payload_ref: Option<Hash>,
-}
-
-impl StreamInput {
-    /// The bytes that `signature` signs.
-    pub fn signed_message(&self, world: &Hash) -> Vec<u8> {
-        let statement = StreamStatement {
-            intent: &self.intent,
-            effect: &self.effect,
-            attempt: self.attempt,
-            frame_seq: self.frame_seq,
-            frame_kind: &self.frame_kind,
-        };
-        let signer = Signer { executor: &self.executor, key_id: &self.key_id };
-        let payload = content_hash(&self.payload);
-        stream_message(world, &statement, &payload, self.payload_ref.as_ref(), signer)
-    }
+    pub payload_ref: Option<InputHash>,
 }
 
 impl Stream {
@@ -258,53 +233,60 @@ impl Stream {
 /// intent now (K-99).
 #[derive(Clone, Debug)]
 pub struct AttemptInput {
-    pub intent: Hash,
-    pub attempt: u64,
+    pub intent: InputHash,
+    pub attempt: InputNat,
     /// A word of `AttemptPhase` if it is valid.
-    pub phase: Rc<str>,
-    pub problem: Option<Rc<str>>,
-    pub code: Option<Rc<str>>,
+    pub phase: InputText,
+    pub problem: Option<InputText>,
+    pub code: Option<InputText>,
 }
 
 /// The host has stored a snapshot: the document with this hash and size, and all blobs that it
 /// names. It is the world after record `at`, the last record of the frame `frame`.
 #[derive(Clone, Debug)]
 pub struct SnapshotInput {
-    pub at: u64,
-    pub frame: Hash,
-    pub document: Hash,
-    pub size: u64,
+    pub at: InputNat,
+    pub frame: InputHash,
+    pub document: InputHash,
+    pub size: InputNat,
 }
 
 /// An operator's signed command: `action` and the fields of `command_fields` (K-100).
 #[derive(Clone, Debug)]
 pub struct ControlInput {
     /// A word of `ControlAction` if it is valid.
-    pub action: Rc<str>,
-    pub principal: Rc<str>,
-    pub serial: u64,
+    pub action: InputText,
+    pub principal: InputText,
+    pub serial: InputNat,
     pub signature: Rc<[u8]>,
-    pub cell: Option<CellId>,
-    pub intent: Option<Hash>,
-    pub value: Option<Hash>,
-    pub status: Option<Rc<str>>,
+    pub cell: Option<ControlCell>,
+    pub intent: Option<InputHash>,
+    pub value: Option<InputHash>,
+    pub status: Option<InputText>,
     pub payload: Option<Rc<[u8]>>,
-    pub why: Option<Rc<str>>,
+    pub why: Option<InputText>,
     pub restamp: bool,
 }
 
+/// The cell that a command names.
+#[derive(Clone, Debug)]
+pub struct ControlCell {
+    pub workflow: InputText,
+    pub key: Rc<[u8]>,
+}
+
 impl ControlInput {
-    /// The bytes that the operator signs.
-    pub fn message(&self, world: &Hash) -> Vec<u8> {
+    /// The bytes that the operator signs, with the `serial` of the world.
+    pub fn message(&self, world: &Hash, serial: u64) -> Outcome<Vec<u8>> {
         Command {
-            serial: self.serial,
-            action: &self.action,
-            cell: self.cell.as_ref(),
-            intent: self.intent,
-            value: self.value,
-            status: self.status.as_deref(),
+            serial,
+            action: self.action.clone(),
+            cell: self.cell.clone(),
+            intent: self.intent.clone(),
+            value: self.value.clone(),
+            status: self.status.clone(),
             payload: self.payload.as_ref().map(|payload| content_hash(payload)),
-            why: self.why.as_deref(),
+            why: self.why.clone(),
             restamp: self.restamp,
         }
         .message(world)
@@ -314,41 +296,46 @@ impl ControlInput {
 impl Control {
     /// The bytes that its signature signs.
     pub fn message(&self, world: &Hash) -> Vec<u8> {
+        let text = |text: &str| InputText::Unicode(text.into());
         Command {
             serial: self.serial,
-            action: self.action.word(),
-            cell: self.cell.as_ref(),
-            intent: self.intent,
-            value: self.value,
-            status: self.status.map(Word::word),
+            action: text(self.action.word()),
+            cell: self
+                .cell
+                .as_ref()
+                .map(|cell| ControlCell { workflow: text(&cell.workflow), key: cell.key.clone() }),
+            intent: self.intent.map(InputHash::Hash),
+            value: self.value.map(InputHash::Hash),
+            status: self.status.map(|status| text(status.word())),
             payload: self.payload.as_ref().map(|payload| payload.hash()),
-            why: self.why.as_deref(),
+            why: self.why.as_deref().map(text),
             restamp: self.restamp,
         }
         .message(world)
+        .expect("the text of a record is Unicode")
     }
 }
 
 /// The fields of a command that an operator signs; `payload` is the payload's content hash.
-struct Command<'a> {
+struct Command {
     serial: u64,
-    action: &'a str,
-    cell: Option<&'a CellId>,
-    intent: Option<Hash>,
-    value: Option<Hash>,
-    status: Option<&'a str>,
+    action: InputText,
+    cell: Option<ControlCell>,
+    intent: Option<InputHash>,
+    value: Option<InputHash>,
+    status: Option<InputText>,
     payload: Option<Hash>,
-    why: Option<&'a str>,
+    why: Option<InputText>,
     restamp: bool,
 }
 
-impl Command<'_> {
+impl Command {
     /// The bytes that an operator signs (J-42). A field that the command has and that is absent is
     /// null.
-    fn message(&self, world: &Hash) -> Vec<u8> {
+    fn message(&self, world: &Hash) -> Outcome<Vec<u8>> {
         use ControlAction::{End, Remove, Retry, Settle, Skip};
         let mut out = Vec::with_capacity(256);
-        let named = match ControlAction::of(self.action) {
+        let named = match self.action.text().and_then(|action| ControlAction::of(action)) {
             Some(action @ (Settle | End | Remove)) => Some(action),
             Some(action @ (Retry | Skip)) if self.restamp => Some(action),
             _ => None,
@@ -357,39 +344,48 @@ impl Command<'_> {
         put_text(&mut out, if named.is_some() { "aos/control/2" } else { "aos/control/1" });
         put_bytes(&mut out, world);
         put_nat(&mut out, self.serial);
-        put_text(&mut out, self.action);
+        put_input_text(&mut out, &self.action)?;
         let Some(action) = named else {
-            self.put_field(&mut out, "cell");
-            self.put_field(&mut out, "intent");
-            self.put_field(&mut out, "value");
-            return out;
+            self.put_field(&mut out, "cell")?;
+            self.put_field(&mut out, "intent")?;
+            self.put_field(&mut out, "value")?;
+            return Ok(out);
         };
         let mut names = command_fields(action).to_vec();
         names.sort_unstable_by_key(|name| (name.len(), *name));
         put_map(&mut out, names.len());
         for name in names {
             put_text(&mut out, name);
-            self.put_field(&mut out, name);
+            self.put_field(&mut out, name)?;
         }
-        out
+        Ok(out)
     }
 
-    fn put_field(&self, out: &mut Vec<u8>, name: &str) {
-        let put_hash = |out: &mut Vec<u8>, hash: Hash| put_bytes(out, &hash);
+    fn put_field(&self, out: &mut Vec<u8>, name: &str) -> Outcome<()> {
+        let text = match name {
+            "status" => self.status.as_ref(),
+            "why" => self.why.as_ref(),
+            _ => None,
+        };
         match name {
-            "cell" => put_option(out, self.cell, |out, cell| {
-                put_array(out, 2);
-                put_text(out, &cell.workflow);
-                put_bytes(out, &cell.key);
-            }),
-            "intent" => put_option(out, self.intent, put_hash),
-            "value" => put_option(out, self.value, put_hash),
-            "status" => put_option(out, self.status, put_text),
-            "payload" => put_option(out, self.payload, put_hash),
-            "why" => put_option(out, self.why, put_text),
+            "cell" => match &self.cell {
+                Some(cell) => {
+                    put_array(out, 2);
+                    put_input_text(out, &cell.workflow)?;
+                    put_bytes(out, &cell.key);
+                }
+                None => put_null(out),
+            },
+            "intent" => put_option(out, self.intent.as_ref(), put_input_hash),
+            "value" => put_option(out, self.value.as_ref(), put_input_hash),
+            "payload" => put_option(out, self.payload, |out, hash| put_bytes(out, &hash)),
             "restamp" if self.restamp => put_bool(out, true),
-            _ => put_null(out),
+            _ => match option(&text, |text| text.written())? {
+                Some(text) => put_text(out, text),
+                None => put_null(out),
+            },
         }
+        Ok(())
     }
 }
 

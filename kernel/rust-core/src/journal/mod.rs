@@ -5,6 +5,7 @@ pub mod fork;
 pub mod frame;
 pub mod governing;
 pub mod identity;
+pub mod input_fields;
 pub mod inputs;
 pub mod journal_clock;
 pub mod merkle;

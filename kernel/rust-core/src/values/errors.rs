@@ -73,37 +73,44 @@ fn is_plain(name: &str) -> bool {
 
 /// `text` in JSON quotes, cut after 64 characters so that a hostile key cannot flood a log.
 pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(SEGMENT_CHARACTERS_MAX) {
-        None => json_text(text),
-        Some((end, _)) => {
-            let mut out = json_text(&text[..end]);
-            out.pop();
-            out.push_str("…\"");
-            out
-        }
+    quoted_points(text.chars().map(u32::from))
+}
+
+/// As `quoted`, of code points, among which may be lone surrogates.
+pub fn quoted_points(mut points: impl Iterator<Item = u32>) -> String {
+    let mut out = json_points(points.by_ref().take(SEGMENT_CHARACTERS_MAX));
+    if points.next().is_some() {
+        out.pop();
+        out.push_str("…\"");
     }
+    out
 }
 
 /// `text` as a JSON string of ASCII characters only.
 pub fn json_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            ' '..='~' => out.push(c),
-            _ => {
+    json_points(text.chars().map(u32::from))
+}
+
+fn json_points(points: impl Iterator<Item = u32>) -> String {
+    let mut out = String::from("\"");
+    for point in points {
+        match char::from_u32(point) {
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
+            Some('\n') => out.push_str("\\n"),
+            Some('\r') => out.push_str("\\r"),
+            Some('\t') => out.push_str("\\t"),
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\u{c}') => out.push_str("\\f"),
+            Some(c @ ' '..='~') => out.push(c),
+            Some(c) => {
                 let mut units = [0u16; 2];
                 for unit in c.encode_utf16(&mut units) {
                     out.push_str(&format!("\\u{unit:04x}"));
                 }
             }
+            // A lone surrogate.
+            None => out.push_str(&format!("\\u{point:04x}")),
         }
     }
     out.push('"');
@@ -120,6 +127,9 @@ pub enum Failure {
     Host,
     /// As `Host`, and the host kept that a record has erased the value (Python: `Erased`).
     Erased,
+    /// An input has a field that no message or record can hold, and breaks no rule before. Nothing
+    /// changed. Python: the encoder raises.
+    Unwritable,
 }
 
 impl Failure {

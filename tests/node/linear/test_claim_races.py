@@ -1,0 +1,190 @@
+"""Claims of plan steps that meet their own repetitions, ends and heartbeats (L-32, L-36, N-52)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from aos.node.bodies import ClientGoneError
+from aos.node.calls import Delivery
+from tests.linear.stage import SECOND, Stage, plan_step
+from tests.node.leases.stage import Connection, Token
+from tests.node.linear.scheduled_stage import ScheduledStage
+from tests.node.schedules import run_scheduled, scheduled_loop, turns
+
+Scene = Callable[[ScheduledStage], Awaitable[None]]
+
+
+def play(scene: Scene) -> None:
+    """Play a scene on a node with one instance, ``i-1``."""
+    stage = Stage(timers=False)
+
+    async def run(rng: Random) -> None:
+        node = ScheduledStage(stage, rng)
+        start(node, "i-1")
+        await scene(node)
+
+    run_scheduled(run, seed=0, clock=lambda: stage.now / SECOND)
+
+
+def start(node: ScheduledStage, instance: str) -> None:
+    node.stage.begin(plan_step("A", max_attempts=100), instance=instance)
+    node.read_journal()
+    node.follow(len(node.backlog))
+
+
+def claim(
+    node: ScheduledStage, worker: str, name: str, connection: Connection | None = None, **more: Any
+) -> asyncio.Task[Any]:
+    body = {"worker": worker, "claim": name, "steps": [{"name": "*/*"}], **more}
+    return asyncio.ensure_future(node.steps.claim(body, Token(), connection or Connection()))
+
+
+async def answer(node: ScheduledStage, asking: asyncio.Task[Any]) -> list[tuple[str, int]]:
+    """The tasks of a claim, once everything has been carried out."""
+    await node.settle_down()
+    return [(task["task"], task["epoch"]) for task in (await asking)["tasks"]]
+
+
+async def answer_to_heartbeat(node: ScheduledStage, worker: str, epoch: int) -> Any:
+    item = {"task": "step:0:i-1", "epoch": epoch}
+    [found] = await node.steps.heartbeat([item], {"worker": worker}, Token())
+    return found
+
+
+def test_an_earlier_request_that_ends_late_leaves_the_leases_to_its_repetition() -> None:
+    """N-52: the earlier one took one lease and waits for another; its connection is closed."""
+
+    async def scene(node: ScheduledStage) -> None:
+        start(node, "i-2")
+        dying = Connection()
+        first = claim(node, "ann", "1", dying, max=2)
+        await turns(3)
+        jobs = scheduled_loop().jobs
+        jobs[0].carry_out()
+        node.follow(len(node.backlog))
+        dying.is_closed = True
+        again = claim(node, "ann", "1", max=2)
+        await turns(3)
+
+        tasks = await answer(node, again)
+
+        assert first.done()
+        assert tasks == [("step:0:i-1", 1), ("step:0:i-2", 1)]
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND, "the lease lasts"
+
+    play(scene)
+
+
+def test_leases_go_back_if_no_request_of_their_claim_is_left() -> None:
+    """N-52, L-36."""
+
+    async def scene(node: ScheduledStage) -> None:
+        first = claim(node, "ann", "1")
+        await turns(3)
+        again = claim(node, "ann", "1")
+        await turns(3)
+        first.cancel()
+        again.cancel()
+        await node.settle_down()
+        node.advance(0.01)
+        node.follow(len(node.backlog))
+
+        assert await answer(node, claim(node, "bob", "2")) == [("step:0:i-1", 2)]
+
+    play(scene)
+
+
+def test_a_repeated_claim_does_not_get_a_lease_that_is_being_ended() -> None:
+    """N-52a: the end of the first lease is on its way to the instance."""
+
+    async def scene(node: ScheduledStage) -> None:
+        first = Connection()
+        asking = claim(node, "ann", "1", first)
+        assert await answer(node, asking) == [("step:0:i-1", 1)]
+        first.ends(Delivery.UNREAD)
+
+        again = claim(node, "ann", "1", wait_ms=10_000)
+        await turns(3)
+        assert not again.done()
+        await node.settle_down()
+        node.advance(0.01)
+        node.steps._polls.changed()
+
+        assert await answer(node, again) == [("step:0:i-1", 2)]
+
+    play(scene)
+
+
+def test_a_lease_that_was_prolonged_is_not_ended_with_the_connection_of_its_answer() -> None:
+    """N-52a: others can reset a connection over TCP."""
+
+    async def scene(node: ScheduledStage) -> None:
+        connection = Connection()
+        await answer(node, claim(node, "ann", "1", connection))
+        beating = asyncio.ensure_future(answer_to_heartbeat(node, "ann", 1))
+        await node.settle_down()
+        assert (await beating)["answer"] == "leased"
+
+        connection.ends(Delivery.IN_DOUBT)
+        await node.settle_down()
+
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND
+
+    play(scene)
+
+
+def test_a_heartbeat_never_answers_with_the_lease_of_another_worker() -> None:
+    """N-55: another claim gets the plan step before the heartbeat is answered."""
+
+    async def scene(node: ScheduledStage) -> None:
+        await answer(node, claim(node, "ann", "1"))
+        beating = asyncio.ensure_future(answer_to_heartbeat(node, "ann", 1))
+        await turns(3)
+        [job] = scheduled_loop().jobs
+        job.carry_out()
+        node.stage.advance(31 * SECOND)
+        assert node.stage.claim("bob") == "Claimed 0 2"
+        node.read_journal()
+        await node.settle_down()
+
+        assert await beating == {"task": "step:0:i-1", "answer": "lost"}
+
+    play(scene)
+
+
+def test_a_claim_that_lost_a_race_waits_for_the_next_plan_step() -> None:
+    """L-32: the instance refuses the claim, because another one came first."""
+
+    async def scene(node: ScheduledStage) -> None:
+        serving = asyncio.ensure_future(node.steps.run())
+        asking = claim(node, "ann", "1", wait_ms=10_000)
+        await turns(3)
+        assert node.stage.claim("bob") == "Claimed 0 1"
+        node.read_journal()
+        await node.settle_down()
+        assert not asking.done()
+
+        start(node, "i-2")
+        assert await answer(node, asking) == [("step:0:i-2", 1)]
+        serving.cancel()
+
+    play(scene)
+
+
+def test_a_claim_on_a_closed_connection_changes_nothing() -> None:
+    """N-52a: two connections may be read in another order than they were used in."""
+
+    async def scene(node: ScheduledStage) -> None:
+        assert await answer(node, claim(node, "ann", "1")) == [("step:0:i-1", 1)]
+        late = claim(node, "ann", "1", Connection(is_closed=True))
+        await node.settle_down()
+        with pytest.raises(ClientGoneError):
+            await late
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND
+
+    play(scene)

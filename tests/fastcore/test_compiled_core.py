@@ -191,51 +191,51 @@ def test_replay_compiles_the_core_although_its_code_is_cached(
 # The choice
 
 
-def chosen(tmp_path: Path, core: CoreKind | None = None, *, short_fold: bool = False) -> CoreKind:
-    return choose_core(core, world=tmp_path / "world", note=lambda _: None, short_fold=short_fold)[
-        0
-    ]
+def chosen(
+    cache: ModuleCache, core: CoreKind | None = None, *, short_fold: bool = False
+) -> CoreKind:
+    return choose_core(core, cache=lambda: cache, note=lambda _: None, short_fold=short_fold).kind
 
 
 def test_a_named_core_is_used_and_compiled_if_need_be(
-    tmp_path: Path, cache: ModuleCache, monkeypatch: pytest.MonkeyPatch
+    cache: ModuleCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CR-33"""
-    assert chosen(tmp_path, CoreKind.PYTHON) is CoreKind.PYTHON
-    assert chosen(tmp_path, CoreKind.FAST, short_fold=True) is CoreKind.FAST
+    assert chosen(cache, CoreKind.PYTHON) is CoreKind.PYTHON
+    assert chosen(cache, CoreKind.FAST, short_fold=True) is CoreKind.FAST
     assert is_cached(cache)
 
     monkeypatch.setenv(CORE_VARIABLE, "fast")
-    assert chosen(tmp_path, short_fold=True) is CoreKind.FAST
-    assert chosen(tmp_path, CoreKind.PYTHON) is CoreKind.PYTHON
+    assert chosen(cache, short_fold=True) is CoreKind.FAST
+    assert chosen(cache, CoreKind.PYTHON) is CoreKind.PYTHON
     monkeypatch.setenv(CORE_VARIABLE, "slow")
     with pytest.raises(BadUsage, match="AOS_CORE"):
-        chosen(tmp_path)
+        chosen(cache)
 
 
 def test_without_a_name_the_second_kernel_waits_for_its_code(
-    tmp_path: Path, cache: ModuleCache, monkeypatch: pytest.MonkeyPatch
+    cache: ModuleCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CR-33, CR-34"""
     monkeypatch.setattr(core_choice, "DEFAULT_CORE", CoreKind.FAST)
 
-    assert chosen(tmp_path, short_fold=True) is CoreKind.PYTHON
+    assert chosen(cache, short_fold=True) is CoreKind.PYTHON
     assert not cache.folder.exists()
-    assert chosen(tmp_path) is CoreKind.PYTHON
+    assert chosen(cache) is CoreKind.PYTHON
     until_s = time.monotonic() + 20
-    while chosen(tmp_path) is CoreKind.PYTHON and time.monotonic() < until_s:
+    while chosen(cache) is CoreKind.PYTHON and time.monotonic() < until_s:
         time.sleep(0.05)
 
-    assert chosen(tmp_path) is CoreKind.FAST
-    assert chosen(tmp_path, short_fold=True) is CoreKind.PYTHON
+    assert chosen(cache) is CoreKind.FAST
+    assert chosen(cache, short_fold=True) is CoreKind.PYTHON
 
 
 def test_the_default_needs_no_engine() -> None:
     """CR-33"""
     assert core_choice.DEFAULT_CORE in CoreKind
     program = (
-        "import sys; from pathlib import Path; from aos.fastcore.core_choice import choose_core;"
-        "choose_core(None, world=Path('w'), note=print, short_fold=True);"
+        "import sys; from aos.fastcore.core_choice import choose_core;"
+        "choose_core(None, cache=sys.exit, note=print, short_fold=True);"
         "print('wasmtime' in sys.modules)"
     )
     done = subprocess.run(

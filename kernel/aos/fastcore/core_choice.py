@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aos.core.kernel_protocol import OpenKernel
 from aos.fastcore.core_kind import CoreKind, core_of_environment
+
+if TYPE_CHECKING:
+    from aos.sandbox.cache import ModuleCache
 
 DEFAULT_CORE: Final = CoreKind.PYTHON
 """The kernel of worlds if no one names one."""
@@ -40,15 +42,14 @@ def reference_core() -> ChosenCore:
 def choose_core(
     core: CoreKind | None,
     *,
-    world: Path,
+    cache: Callable[[], ModuleCache | None],
     note: Callable[[str], None],
     short_fold: bool = False,
 ) -> ChosenCore:
     """Choose the kernel that runs a world: ``core``, or that of the environment, or the default.
 
-    With ``short_fold`` the default is the reference. ``note`` gets one line if the core is compiled
-    now, which takes seconds, and about problems of the cache. The cache is not used if it is inside
-    of ``world``, the folder of the world.
+    With ``short_fold`` the default is the reference. ``cache`` opens the user's cache. ``note``
+    gets one line if the core is compiled now, which takes seconds.
 
     Raises:
         BadUsage: ``AOS_CORE`` names no kernel.
@@ -58,14 +59,13 @@ def choose_core(
     kind = named or (CoreKind.PYTHON if short_fold else DEFAULT_CORE)
     if kind is CoreKind.PYTHON:
         return reference_core()
-    # The engine and its cache are slow to import.
+    # The engine is slow to import.
     from aos.fastcore.compiled_core import cached_code, compile_in_child, live_code  # noqa: PLC0415
     from aos.fastcore.fast_kernel import open_fast_kernel  # noqa: PLC0415
-    from aos.sandbox.cache import standard_cache  # noqa: PLC0415
 
-    cache = standard_cache(note, outside=world)
-    code = cached_code(cache) if named is None else live_code(cache, note)
+    module_cache = cache()
+    code = cached_code(module_cache) if named is None else live_code(module_cache, note)
     if code is None:
-        compile_in_child(cache)
+        compile_in_child(module_cache)
         return reference_core()
     return ChosenCore(CoreKind.FAST, partial(open_fast_kernel, code=code))

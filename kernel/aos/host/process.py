@@ -58,7 +58,7 @@ from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
 from aos.manifest.effective import Effective
 from aos.manifest.names import KERNEL_EFFECTS
-from aos.sandbox.cache import standard_cache
+from aos.sandbox.cache import ModuleCache, standard_cache
 from aos.sandbox.engine import Sandbox
 from aos.store.lock import WorldLock, acquire_to_run
 from aos.store.store import Store
@@ -214,11 +214,13 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
         end = _End(settings.report)
         if settings.handle_signals:
             stack.enter_context(_signals(end))
-        world = await _restored(store, folder, end, settings)
+        # One for modules and the core, so that a problem with it is reported once (S-54).
+        cache = standard_cache(end.note, outside=path)
+        world = await _restored(store, folder, end, settings, cache)
         stack.callback(world.thread.close)
         check_key(world.figures.world_key, key)
         gc.freeze()
-        sandbox = Sandbox(world.blobs.read, cache=standard_cache(end.note, outside=path))
+        sandbox = Sandbox(world.blobs.read, cache=cache)
         stack.callback(sandbox.close)
         opened = _OpenedWorld(folder=folder, store=store, world=world, key=key, sandbox=sandbox)
         run = _Run(opened, settings, end, leases)
@@ -277,7 +279,7 @@ class _End:
 
 
 async def _restored(
-    store: Store, folder: WorldFolder, end: _End, settings: RunSettings
+    store: Store, folder: WorldFolder, end: _End, settings: RunSettings, cache: ModuleCache | None
 ) -> RestoredWorld:
     """Choose the kernel and fold the journal, while the loop handles signals.
 
@@ -293,7 +295,7 @@ async def _restored(
             progress(seq, total)
 
     def restore() -> RestoredWorld:
-        core = choose_core(settings.core, world=folder.path, note=end.note)
+        core = choose_core(settings.core, cache=lambda: cache, note=end.note)
         return restored_world(store, folder.world, core=core, progress=tell)
 
     try:

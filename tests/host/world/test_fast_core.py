@@ -92,7 +92,7 @@ def test_a_migration_without_a_process_names_the_kernel(tmp_path: Path) -> None:
     with open_writer(world) as writer:
         writer.apply(version(1))
         list(writer.send([do("a")]))
-    run(world, until_idle=True)
+    run(world, until_idle=True, core=PYTHON)
     with open_writer(world, core=FAST) as writer:
         assert isinstance(writer.apply(migrating(), mode=MIGRATE).answer, Admitted)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from aos.core.decide.answers import Answer
@@ -35,11 +37,19 @@ from aos.values.digests import Hash
 
 if TYPE_CHECKING:  # see ``snapshot``
     from aos.host.world.snapshots import MadeSnapshot
+    from aos.sandbox.cache import ModuleCache
 
 T = TypeVar("T")
 
 _LOOK_S: Final = 0.2
 """Seconds between two looks whether the disk has room again."""
+
+
+def _user_cache(world: Path, note: Callable[[str], None]) -> ModuleCache | None:
+    # Few writers use a kernel whose code is compiled.
+    from aos.sandbox.cache import standard_cache  # noqa: PLC0415
+
+    return standard_cache(note, outside=world)
 
 
 class Direct:
@@ -94,10 +104,11 @@ class Direct:
             store = folder.open_store()
             stack.callback(store.close)
             key = folder.world_key()
+            note = report or (lambda _: None)
             chosen = choose_core(
                 core,
-                world=folder.path,
-                note=report or (lambda _: None),
+                cache=partial(_user_cache, folder.path, note),
+                note=note,
                 short_fold=records_to_fold(store) <= SHORT_FOLD_RECORDS,
             )
             live = restored_world(store, folder.world, core=chosen, progress=progress)

@@ -14,7 +14,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from aos.core.journal.frame import Tip, follow, seal
+from aos.core.journal.frame import Tip, follow, read_frame, seal
 from aos.errors import Damage, Erased, Refused, Unavailable
 from aos.store import first_look, lmdb_journal, lmdb_rows, shared
 from aos.store.errors import CommitFailed
@@ -479,6 +479,31 @@ def test_a_frame_that_cannot_be_read_is_named(folder: Path) -> None:
     assert "frame 2 is in another's place: expected first record 2, found first record 3" in str(
         caught.value
     )
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda _: b"",
+        lambda old: b"\xff" + old[1:],
+        lambda old: old.replace(b"dlast\x02", b"dlast\x01"),
+        lambda old: old.replace(b"efirst\x02", b"efirst\x18\x02"),
+        lambda old: old.replace(b"efirst\x02", b"efirst\x03"),
+    ],
+)
+def test_a_frame_whose_place_cannot_be_read_is_the_same_damage_as_bytes(
+    folder: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    """ST-5."""
+    world(folder, frames=3)
+    before = alter(folder, "frames", key(2), harm)
+    assert harm(before) != before
+    with LmdbStore.open(folder) as store:
+        with pytest.raises(Damage) as whole:
+            list(store.frames())
+        with pytest.raises(Damage) as stored:
+            list(map(read_frame, (frame.data for frame in store.stored_frames(1, 4))))
+    assert str(stored.value).removeprefix(f"{folder}: frame 2: ") in str(whole.value)
 
 
 def test_a_frame_after_the_head_stops_the_writer(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip, follow
+from aos.core.journal.frame import NO_FRAME, Frame, Head, StoredFrame, Tip, follow
 from aos.core.journal.records import Receipt
 from aos.core.pending import Sealed, receipt_digest
 from aos.errors import Damage, Erased, Unavailable
@@ -108,6 +108,22 @@ def test_a_range_begins_with_the_frame_that_holds_its_first_record(store: AnySto
     assert firsts(3, 4) == [2, 4]
     assert firsts(4, 3) == []
     assert firsts(1, 2**63) == [1, 2, 4, 6, 8, 10]
+
+
+def test_stored_frames_are_the_bytes_of_frames(store: AnyStore) -> None:
+    journal = Journal()
+    journal.genesis()
+    for size in (1, 3, 30, 300):
+        for _ in range(size):
+            journal.event()
+        journal.seal()
+    store.append(journal.made, journal.head(), expected=NO_FRAME)
+
+    for first, last in ((1, 400), (3, 3), (30, 40), (400, 500)):
+        frames = list(store.frames(first, last))
+        assert list(store.stored_frames(first, last)) == [
+            StoredFrame(frame.header.first, frame.header.last, frame.to_bytes()) for frame in frames
+        ]
 
 
 def test_frames_end_at_the_head_of_when_they_began(store: AnyStore) -> None:

@@ -14,11 +14,11 @@ A kernel calls nothing but its ``BlobReader``, its ``Verify`` and its ``Find``. 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer, Decided, Decision
 from aos.core.journal.faults import Fault
-from aos.core.journal.frame import Frame, Tip
+from aos.core.journal.frame import Frame, StoredFrame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Runner, Verify
 from aos.core.journal.records import CellId, EntryId, Principal, Record, Slot, Stamp
@@ -253,6 +253,15 @@ class KernelProtocol(Protocol):
     def rebase(self, document: Hash) -> None:
         """Read idle cells from a durable snapshot of this world from now on (SN-13). No answer
         changes. Raises Damage; the kernel continues as before then."""
+        ...
+
+
+@runtime_checkable
+class FollowsStored(Protocol):
+    """A kernel that also follows frames as they are stored."""
+
+    def follow_stored(self, frame: StoredFrame) -> None:
+        """As ``follow``. Raises Damage."""
         ...
 
 

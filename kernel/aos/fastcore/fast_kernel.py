@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
 from aos.core.decide.answers import Answer, Decided, Decision, admission
-from aos.core.journal.frame import Frame, Tip, read_frame
+from aos.core.journal.frame import Frame, StoredFrame, Tip, read_frame
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
@@ -322,9 +322,11 @@ class FastKernel(KernelProtocol):
         self._change(lambda: self._core.append(data, list(blobs.values())), next_seq=next_seq)
 
     def follow(self, frame: Frame) -> None:
+        self.follow_stored(StoredFrame(frame.header.first, frame.header.last, frame.to_bytes()))
+
+    def follow_stored(self, frame: StoredFrame) -> None:
         assert not self.pending_records, "a frame is being filled"
-        data, next_seq = frame.to_bytes(), frame.header.last + 1
-        self._change(lambda: self._core.fold_frame(data), next_seq=next_seq)
+        self._change(lambda: self._core.fold_frame(frame.data), next_seq=frame.last + 1)
 
     @property
     def pending_records(self) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from aos.core.journal.frame import Frame, Head, read_frame
+from aos.core.journal.frame import Frame, Head, StoredFrame, read_frame, stored_frame
 from aos.errors import Damage
 from aos.store.cut import Cut
 from aos.store.environment import Environment
@@ -65,6 +65,11 @@ class LmdbFrames:
 
     def frames(self, first_seq: int, last_seq: int | None) -> Iterator[Frame]:
         """As ``Store.frames``."""
+        for stored in self.stored_frames(first_seq, last_seq):
+            yield self._frame(stored.first, stored.data)
+
+    def stored_frames(self, first_seq: int, last_seq: int | None) -> Iterator[StoredFrame]:
+        """As ``Store.stored_frames``."""
         head = self.head()
         if head is None:
             return
@@ -76,11 +81,15 @@ class LmdbFrames:
             if not rows:
                 raise missing_frame(seq, head, cut, location)
             for key, data in rows:
-                frame = self._frame(key, data)
-                if not frame.header.first <= seq <= frame.header.last or is_pruned(frame, cut):
+                stored = stored_frame(data)
+                first = int.from_bytes(key, "big")
+                if stored is None or stored.first != first or not first <= seq <= stored.last:
+                    self._frame(first, data)  # a frame that cannot be read is damage of its own
                     raise missing_frame(seq, head, cut, location)
-                yield frame
-                seq = frame.header.last + 1
+                if is_pruned(first, cut):
+                    raise missing_frame(seq, head, cut, location)
+                yield stored
+                seq = stored.last + 1
 
     # Writing
 
@@ -146,8 +155,7 @@ class LmdbFrames:
 
         return self._rows.read(take)
 
-    def _frame(self, key: bytes, data: bytes) -> Frame:
-        seq = int.from_bytes(key, "big")
+    def _frame(self, seq: int, data: bytes) -> Frame:
         location = self._environment.location
         try:
             frame = read_frame(data)

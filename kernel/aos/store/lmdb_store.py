@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from aos.closable import Closable
-from aos.core.journal.frame import Frame, Head
+from aos.core.journal.frame import Frame, Head, StoredFrame
 from aos.errors import Unavailable
 from aos.store.cut import Cut
 from aos.store.delta import DeltaRow
@@ -179,6 +179,9 @@ class LmdbStore(Closable):
 
     def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
         return self._frames.frames(first_seq, last_seq)
+
+    def stored_frames(self, first_seq: int, last_seq: int) -> Iterator[StoredFrame]:
+        return self._frames.stored_frames(first_seq, last_seq)
 
     def frame_at(self, seq: int) -> Frame | None:
         return next(self.frames(seq, seq), None) if seq > 0 else None

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aos.core.journal.frame import Frame, Head
+from aos.core.journal.frame import Frame, Head, StoredFrame
 from aos.errors import Unavailable
 from aos.store.cut import Cut
 from aos.store.delta import DeltaRow
@@ -137,6 +137,10 @@ class MemoryStore:
             yield frame
             seq = frame.header.last + 1
 
+    def stored_frames(self, first_seq: int, last_seq: int) -> Iterator[StoredFrame]:
+        for frame in self.frames(first_seq, last_seq):
+            yield StoredFrame(frame.header.first, frame.header.last, frame.to_bytes())
+
     def frame_at(self, seq: int) -> Frame | None:
         self._check_open()
         with self._lock:
@@ -145,7 +149,7 @@ class MemoryStore:
             head = self._head
         if head is None or not 1 <= seq <= head.seq:
             return None
-        if frame is None or frame.header.last < seq or is_pruned(frame, self._cut):
+        if frame is None or frame.header.last < seq or is_pruned(frame.header.first, self._cut):
             raise missing_frame(seq, head, self._cut, LOCATION)
         return frame
 

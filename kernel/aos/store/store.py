@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from aos.core.journal.frame import NO_FRAME, Frame, Head
+from aos.core.journal.frame import NO_FRAME, Frame, Head, StoredFrame
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork
@@ -75,6 +75,10 @@ class Store(HasHead, Protocol):
             Damage: A frame cannot be read, or is missing before the head. Whether the frames
                 follow each other is for the caller to check (``follow``, ST-5).
         """
+
+    def stored_frames(self, first_seq: int, last_seq: int) -> Iterator[StoredFrame]:
+        """Yield the same as ``frames``, as bytes, of which nobody has read the records yet. Raises
+        as ``frames``, but not for the contents of a frame."""
 
     def frame_at(self, seq: int) -> Frame | None:
         """Return the frame with the record ``seq``; None if there is no such record.
@@ -435,9 +439,10 @@ def erased_error(hash: Hash, by: int) -> Erased:
     return Erased(f"the value {hash_text(hash)} was erased by record {by}")
 
 
-def is_pruned(frame: Frame, cut: Cut | None) -> bool:
-    """Whether ``frame`` was pruned. The frame of the genesis never is."""
-    return cut is not None and 1 < frame.header.first <= cut.seq
+def is_pruned(first: int, cut: Cut | None) -> bool:
+    """Whether the frame that begins with record ``first`` was pruned. The frame of the genesis
+    never is."""
+    return cut is not None and 1 < first <= cut.seq
 
 
 def first_kept(store: Store) -> int:

@@ -15,7 +15,9 @@ import pytest
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE
 from aos.core.journal.records import Event, Start
+from aos.errors import Damage
 from aos.fastcore.buffer import CoreInstance
+from aos.fastcore.compiled_core import live_code
 from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
 from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import CoreOperation
@@ -25,6 +27,7 @@ from aos.host.folder.folder import open_folder
 from aos.host.folder.making import init_world
 from aos.host.world.core_thread import CoreThread
 from aos.prove.replay.replay_store import replay_store
+from aos.sandbox.cache import standard_cache
 from aos.store.lock import WorldLock
 from aos.values.cbor import encode
 from tests.host.puppet import asks, do
@@ -32,8 +35,15 @@ from tests.host.rig import eventually
 from tests.host.test_crash import lines, records, start
 from tests.host.test_process import Echo, run, send, states
 from tests.host.upgrades import migrating, version
+from tests.store.test_lmdb_store import alter, put_back
 
 FAST, PYTHON = CoreKind.FAST, CoreKind.PYTHON
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_core() -> None:
+    """No world of these tests, which have time limits, waits for the compiler."""
+    live_code(standard_cache(outside=Path("none")), lambda _: None)
 
 
 def cores_of(world: Path) -> list[str]:
@@ -75,7 +85,7 @@ def test_a_killed_world_continues_on_the_other_kernel(
             host.wait()
 
     monkeypatch.delenv(CORE_VARIABLE)
-    assert run(world, Echo(), until_idle=True).is_idle
+    assert run(world, Echo(), until_idle=True, core=PYTHON).is_idle
     assert cores_of(world) == [*cores, "python"]
     # A step that asks sets 1, and each of the three receipts adds 1.
     assert states(world) == {encode(f"k{number}"): encode(4) for number in range(3)}
@@ -166,6 +176,22 @@ def test_a_defect_of_the_fold_is_reported_with_the_way_out(world: Path) -> None:
             open_writer(world, core=FAST)
     with WorldLock(world):
         pass
+
+
+def test_a_damaged_frame_is_the_same_damage_for_both_kernels(world: Path) -> None:
+    """CR-16, H-41: what follows badly, and what cannot be read."""
+    for harm in (lambda data: data[:-1] + bytes([data[-1] ^ 1]), lambda data: data[:-1]):
+        before = alter(world / "store", "frames", (2).to_bytes(8, "big"), harm)
+        words = []
+        for core in CoreKind:
+            with pytest.raises(Damage) as damage:
+                open_writer(world, core=core)
+            words.append(str(damage.value))
+        assert words[0] == words[1]
+        assert "frame 2" in words[0]
+        put_back(world / "store", (2).to_bytes(8, "big"), before)
+
+    assert isinstance(send(world, do("a"))[0], Admitted)
 
 
 # The thread

@@ -11,9 +11,10 @@ roots of all frames so far including this one, and the frame's hash is over its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from nacl.signing import SigningKey
 
@@ -78,6 +79,14 @@ class Frame:
         return encode(
             {"header": self.header.value(), "records": list(self.records), "salt": self.salt}
         )
+
+
+class StoredFrame(NamedTuple):
+    """The bytes of a frame, of which only the places of its first and last record were read."""
+
+    first: int
+    last: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +178,23 @@ def read_frame(data: bytes) -> Frame:
     )  # fmt: skip
     encoded_records = tuple(record for record in records if isinstance(record, bytes))
     return Frame(header=header, hash=header.hash(), salt=salt, records=encoded_records)
+
+
+_NAT: Final = rb"([\x00-\x17]|\x18.|\x19.{2}|\x1a.{4}|\x1b.{8})"
+_BEGINNING: Final = re.compile(
+    rb"\xa3dsaltX .{32}fheader\xa7dlast" + _NAT + rb"dprevX .{32}drootX .{32}efirst" + _NAT,
+    re.DOTALL,
+)
+"""The bytes of a frame up to its first record's sequence: map keys are shortest first."""
+
+
+def stored_frame(data: bytes) -> StoredFrame | None:
+    """Read where a stored frame is, and nothing else; None if its bytes begin otherwise."""
+    match = _BEGINNING.match(data)
+    if match is None:
+        return None
+    last, first = (int.from_bytes(number[1:] or number, "big") for number in match.group(1, 2))
+    return StoredFrame(first, last, data)
 
 
 def forked(tip: Tip, record: Record) -> Tip:

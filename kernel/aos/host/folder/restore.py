@@ -25,7 +25,7 @@ from aos.store.stored_world import empty_state, open_stored, state_of
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
-    from aos.core.kernel_protocol import KernelProtocol, OpenKernel
+    from aos.core.kernel_protocol import FollowsStored, KernelProtocol, OpenKernel
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called after each frame with (records folded, records in all)."""
@@ -93,7 +93,13 @@ def restore_kernel(
         keeps=keeps,
         opens=opens,
     )
-    _follow(store, kernel.tip, head, kernel.follow, progress)
+    # A command that only reads has no kernel.
+    from aos.core.kernel_protocol import FollowsStored  # noqa: PLC0415
+
+    if isinstance(kernel, FollowsStored):
+        _follow_stored(store, kernel.tip, head, kernel, progress)
+    else:
+        _follow(store, kernel.tip, head, kernel.follow, progress)
     check_end(kernel.tip, kernel.figures().world_key, head)
     return kernel
 
@@ -161,6 +167,19 @@ def _follow(
         follow_frame(frame)
         if progress is not None:
             progress(frame.header.last, head.seq)
+
+
+def _follow_stored(
+    store: Store, tip: Tip, head: Head, kernel: FollowsStored, progress: Progress | None
+) -> None:
+    for stored in store.stored_frames(tip.seq + 1, head.seq) if tip.seq < head.seq else ():
+        try:
+            kernel.follow_stored(stored)
+        except Damage:
+            store.frame_at(stored.first)  # if it cannot be read, this names its place
+            raise
+        if progress is not None:
+            progress(stored.last, head.seq)
 
 
 def check_end(tip: Tip, world_key: bytes, head: Head) -> None:

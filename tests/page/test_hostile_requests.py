@@ -243,6 +243,7 @@ def test_a_world_whose_process_was_killed_and_started_again_is_shown(
                 break
             browser.wait(0.05)
         assert browser.get(f"{mine}.json").json()["process"]["pid"] == process.pid
+        assert "python runs it" in " ".join(read_page(browser.get(mine)).text.split())
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         answer = browser.get(mine)

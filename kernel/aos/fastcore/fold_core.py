@@ -288,37 +288,47 @@ def intent_of(answer: CoreAnswer) -> IntentBytes:
 class CoreAnswer:
     """Reads the parts of an answer one after another."""
 
+    __slots__ = ("_at", "_data")
+
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-
-    def _take(self, size: int) -> bytes:
-        start, self._at = self._at, self._at + size
-        return self._data[start : self._at]
 
     @property
     def rest(self) -> int:
         """Bytes that were not read."""
         return len(self._data) - self._at
 
+    # Each of these is called several times for a record, so none calls another.
+
     def u32(self) -> int:
+        at = self._at
+        self._at = at + 4
         number: int
-        (number,) = _U32.unpack(self._take(4))
+        (number,) = _U32.unpack_from(self._data, at)
         return number
 
     def u64(self) -> int:
+        at = self._at
+        self._at = at + 8
         number: int
-        (number,) = _U64.unpack(self._take(8))
+        (number,) = _U64.unpack_from(self._data, at)
         return number
 
     def hash(self) -> Hash:
-        return Hash(self._take(HASH_BYTES))
+        at = self._at
+        end = self._at = at + HASH_BYTES
+        return Hash(self._data[at:end])
 
     def data(self) -> bytes:
-        return self._take(self.u32())
+        data, at = self._data, self._at
+        end = self._at = at + 4 + _U32.unpack_from(data, at)[0]
+        return data[at + 4 : end]
 
     def text(self) -> str:
-        return self.data().decode()
+        data, at = self._data, self._at
+        end = self._at = at + 4 + _U32.unpack_from(data, at)[0]
+        return data[at + 4 : end].decode()
 
     def text_or_data(self) -> str | bytes:
         return self.data() if self.u32() else self.text()

@@ -47,7 +47,7 @@ class Checks:
         self._store = store
         self._overlay = overlay
         self._arrivals = arrivals
-        self._settling: dict[Hash, tuple[int, Hash]] = {}
+        self._settling: dict[Hash, tuple[int, ReceiptInput | KernelReceipt]] = {}
         self._erased_by = 0
 
     def answer(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer | None:
@@ -73,7 +73,7 @@ class Checks:
 
     def settling(self, receipt: ReceiptInput | KernelReceipt, seq: int) -> None:
         """Record ``seq`` settles an intent. The store knows of it only once it is durable."""
-        self._settling[receipt.intent] = (seq, receipt_digest(receipt))
+        self._settling[receipt.intent] = (seq, receipt)
 
     def erased(self, by: int) -> None:
         """Record ``by`` erases a value."""
@@ -88,13 +88,16 @@ class Checks:
         """Compare a receipt for an intent that is not open with the one that settled it (H-30)."""
         if self._kernel.takes_receipt(receipt.intent):
             return None
-        seq, digest = self._settling.get(receipt.intent, (None, None))
-        if seq is None:
+        if (settling := self._settling.get(receipt.intent)) is not None:
+            seq, settled = settling
+            is_same = receipt_digest(settled) == receipt_digest(receipt)
+        else:
             row = self._store.intent(receipt.intent)
             if row is None or row.settled_seq is None:
                 return None
-            seq, digest = row.settled_seq, row.receipt_digest
-        if digest == receipt_digest(receipt):
+            seq = row.settled_seq
+            is_same = row.receipt_digest == receipt_digest(receipt)
+        if is_same:
             return Duplicate(seq=seq)
         message = (
             f"intent {hash_text(receipt.intent)}: record {seq} settled it with another receipt"

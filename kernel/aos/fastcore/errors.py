@@ -7,7 +7,7 @@ class CoreDefect(Exception):
     """The core trapped: its own error, not one of its input. Its instance is not used any more."""
 
     def stops(self) -> str:
-        """Why a world that runs with this core stops, and how it continues (CR-36)."""
+        """Return why a world with this core stops, and how it continues (CR-36)."""
         return (
             f"{self} (a defect of the fast core; everything acknowledged is durable; start again "
             "with --core python to continue from there)"

@@ -174,6 +174,11 @@ def test_a_defect_of_the_fold_is_reported_with_the_way_out(world: Path) -> None:
             run(world, until_idle=True, core=FAST)
         with defect_in(operation), pytest.raises(WorldStopped, match="--core python"):
             open_writer(world, core=FAST)
+    with (
+        defect_in(CoreOperation.OPEN_INTENTS),
+        pytest.raises(WorldStopped, match="--core python"),
+    ):
+        run(world, until_idle=True, core=FAST)
     with WorldLock(world):
         pass
 

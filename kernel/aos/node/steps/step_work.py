@@ -348,7 +348,7 @@ class StepWork:
         """Send a claim for each; return whether the worker has one of the instances now.
 
         Raises:
-            Problem: It has none, and an instance did not answer.
+            Problem: 503: It has none, and an instance did not answer, or failed by a fault.
         """
 
         async def grant() -> bool:
@@ -364,7 +364,7 @@ class StepWork:
                 isinstance(answer, LinearAnswer) and answer.tag == "Claimed" for answer in answers
             )
             if problems and not has_lease:
-                raise problems[0]
+                raise _for_a_claim(problems[0])
             return has_lease
 
         self._reserved.update(pick.instance for pick in picks)
@@ -528,6 +528,13 @@ def refusal(answer: LinearAnswer) -> Problem:
     """A refusal, in the words of the instance."""
     status = 422 if answer.reason == "INVALID" else 409
     return Problem(status, answer.reason.lower(), answer.words)
+
+
+def _for_a_claim(problem: BaseException) -> BaseException:
+    """Why a claim gets nothing. Its worker has made no mistake if an instance refuses an event."""
+    if isinstance(problem, Problem) and problem.status < 500:
+        return Problem(503, "no_answer", str(problem), retry_after_s=1)
+    return problem
 
 
 def _seen(granting: asyncio.Future[bool]) -> None:

@@ -82,7 +82,7 @@ class StepWork:
         self._polls = StepPolls(self._ready, self._worker_of, clock)
         self._requests = ClaimRequests()
         self._claiming: dict[tuple[str, str], StepPoll] = {}
-        self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._leased: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         self._leases: dict[str, _StepLease] = {}
         self._reserved: set[str] = set()
         self._told: set[str] = set()
@@ -140,17 +140,19 @@ class StepWork:
             self._polls.changed()
 
     def _note_held(self, instance: str, lease: _StepLease | None) -> None:
-        earlier_lease = self._leases.pop(instance, None)
-        if earlier_lease != lease:
-            self._told.discard(instance)
-            self._prolonged.discard(instance)
+        earlier_lease = self._leases.get(instance)
+        if earlier_lease == lease:
+            return
+        self._leases.pop(instance, None)
+        self._told.discard(instance)
+        self._prolonged.discard(instance)
         if earlier_lease is not None:
-            self._leased[earlier_lease.by_claim].discard(instance)
+            self._leased[earlier_lease.by_claim].pop(instance, None)
             if not self._leased[earlier_lease.by_claim]:
                 del self._leased[earlier_lease.by_claim]
         if lease is not None:
             self._leases[instance] = lease
-            self._leased[lease.by_claim].add(instance)
+            self._leased[lease.by_claim][instance] = None
 
     def _worker_of(self, instance: str) -> str | None:
         lease = self._leases.get(instance)
@@ -196,8 +198,10 @@ class StepWork:
             self._answered.repeated(key)
             self._polls.note_request(key[0])
             await self._lease(key, request, body, connection)
-            instances = self._leased.get(key, ()) if self._requests.is_last(key, request) else ()
-            return self._answer(key, sorted(instances), body.get("form", "json"), connection)
+            instances = list(self._leased.get(key, ()))
+            if not self._requests.is_last(key, request):
+                instances = []
+            return self._answer(key, instances, body.get("form", "json"), connection)
         finally:
             self._leave(key, request)
 

@@ -35,7 +35,7 @@ import wasmtime
 from wasmtime import _bindings, _ffi
 
 from aos.core.journal.ports import BlobReader
-from aos.errors import Damage, Erased
+from aos.errors import BadUsage, Damage, Erased
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
 from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, require_wasmtime
 from aos.sandbox.lowlevel import LAYOUT, error_text, raw_functions, trap_text
@@ -44,6 +44,11 @@ from aos.values.digests import Hash
 
 MEMORY_BYTES_MAX: Final = 4 * GIB - PAGE_BYTES
 """The largest memory of an instance."""
+
+MEMORY_VARIABLE: Final = "AOS_CORE_MEMORY_MIB"
+"""Names the memory that an instance may have, in MiB; ``MEMORY_BYTES_MAX`` by default."""
+
+_MEMORY_MIB_MIN: Final = 96
 
 BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
     {
@@ -94,6 +99,9 @@ _SEQ: Final = struct.Struct("<Q")
 _SMALL: Final = 64 * 1024
 """Requests of at most so many bytes are always at the same address."""
 
+_FULL: Final = "its memory is full"
+"""The words with which an allocation of ``wasm.rs`` fails."""
+
 _SHIPPED: Final = Path(__file__).parent
 
 _Import = ctypes.PYFUNCTYPE(
@@ -108,6 +116,27 @@ class CoreDefect(Exception):
 class CoreUnusable(Exception):
     """An operation after one that left the core's world half changed, or after a trap (CR-12). The
     host opens another kernel, which continues from the journal."""
+
+
+class CoreFull(CoreDefect):
+    """As ``CoreDefect``: the core needed more memory than its instance may have. The world fits
+    into an instance with more, or into a kernel without this bound."""
+
+
+def memory_bytes_of(environment: Mapping[str, str] = os.environ) -> int:
+    """The bytes of memory that an instance may have.
+
+    Raises:
+        BadUsage: ``AOS_CORE_MEMORY_MIB`` is not a number of MiB, or too small or large.
+    """
+    text = environment.get(MEMORY_VARIABLE, "")
+    if not text:
+        return MEMORY_BYTES_MAX
+    highest = MEMORY_BYTES_MAX // MIB
+    if not (text.isascii() and text.isdecimal()) or not _MEMORY_MIB_MIN <= int(text) <= highest:
+        expected = f"a number of MiB from {_MEMORY_MIB_MIN} to {highest}"
+        raise BadUsage(MEMORY_VARIABLE, expected=expected, actual=repr(text))
+    return int(text) * MIB
 
 
 class ProbeRefused(Exception):
@@ -208,6 +237,7 @@ class CoreInstance:
         self._failed: BaseException | None = None
         self._panic_text: str | None = None
         self._is_broken = False
+        self._memory_bytes = memory_bytes
         functions = self._functions = raw_functions()
         self._call = functions["wasmtime_func_call_unchecked"]
         self._memory_data = functions["wasmtime_memory_data"]
@@ -350,7 +380,14 @@ class CoreInstance:
     def _defect(self, name: str, error: int | None) -> CoreDefect:
         self._is_broken = True
         if error or self._trap[0]:
-            return CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
+            text = f"operation {name} of the fast core: {self._stopped(error)}"
+            if self._panic_text != _FULL:
+                return CoreDefect(text)
+            mib = self._memory_bytes // MIB
+            return CoreFull(
+                f"{text} ({MEMORY_VARIABLE} is {mib}, at most {MEMORY_BYTES_MAX // MIB}; "
+                "AOS_CORE=python has no bound)"
+            )
         defect = CoreDefect(f"operation {name} of the fast core: a call back failed")
         defect.__cause__ = self._failed
         return defect

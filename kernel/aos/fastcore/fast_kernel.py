@@ -23,7 +23,13 @@ from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import CellId, Faulted, Record, Stamp
 from aos.core.journal.signing import is_signed
-from aos.core.kernel_protocol import KernelFigures, KernelProtocol, Request, RingHead
+from aos.core.kernel_protocol import (
+    KernelFigures,
+    KernelMemory,
+    KernelProtocol,
+    Request,
+    RingHead,
+)
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed, Settled, Submitted
 from aos.core.state.cell import OpenIntent
@@ -32,7 +38,13 @@ from aos.core.state.eras import KEPT_MAX, ManifestOf
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.state import Mark
 from aos.core.state.submissions import Find
-from aos.fastcore.buffer import CoreDefect, shipped_code
+from aos.fastcore.buffer import (
+    MEMORY_BYTES_MAX,
+    MEMORY_VARIABLE,
+    CoreDefect,
+    memory_bytes_of,
+    shipped_code,
+)
 from aos.fastcore.core_answers import (
     CellCopy,
     CoreStatus,
@@ -45,6 +57,7 @@ from aos.fastcore.core_answers import (
 )
 from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
 from aos.fastcore.fold_core import (
+    RESERVE_BYTES,
     CoreAnswer,
     CoreOperation,
     IntentBytes,
@@ -53,6 +66,7 @@ from aos.fastcore.fold_core import (
     data_bytes,
 )
 from aos.manifest.effective import Effective, Workflow
+from aos.sandbox.caps import MIB
 from aos.values.digests import Hash
 
 T = TypeVar("T")
@@ -74,11 +88,14 @@ def open_fast_kernel(
     limits: Limits = LIMITS,
     manifest_of: ManifestOf = Effective.from_document,
     keeps: bool = False,
+    memory_bytes: int | None = None,
 ) -> KernelProtocol:
-    """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments.
+    """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments. Its core
+    may have ``memory_bytes``, or as many as ``AOS_CORE_MEMORY_MIB`` says.
 
     Raises:
         Damage: The snapshot cannot be read, or the core in this installation was altered.
+        CoreFull: The snapshot does not fit into the memory.
     """
     manifests = CoreManifests(read, manifest_of)
     core = DecideCore(
@@ -87,6 +104,7 @@ def open_fast_kernel(
         find=find or _find_none,
         ask=reference_answers(verify, manifests.keep),
         limits=limits,
+        memory_bytes=memory_bytes_of() if memory_bytes is None else memory_bytes,
     )
     judges = manifest_of is not Effective.from_document
     if snapshot is None:
@@ -171,7 +189,7 @@ class FastKernel(KernelProtocol):
         try:
             return function()
         except CoreDefect as defect:
-            raise CoreDefect(f"{defect} (before record {self._next_seq:,})") from defect
+            raise type(defect)(f"{defect} (before record {self._next_seq:,})") from defect
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
@@ -425,6 +443,13 @@ class FastKernel(KernelProtocol):
         yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
 
     # Memory and snapshots
+
+    @property
+    def memory(self) -> KernelMemory:
+        used, _ = self._do(self._core.memory)
+        mib, highest = (self._core.allowed_bytes + RESERVE_BYTES) // MIB, MEMORY_BYTES_MAX // MIB
+        setting = f"{MEMORY_VARIABLE}, which is {mib} and at most {highest}"
+        return KernelMemory(used, self._core.allowed_bytes, setting)
 
     @property
     def base(self) -> int:

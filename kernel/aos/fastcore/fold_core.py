@@ -154,6 +154,8 @@ class FoldCore:
             limits.page_bytes, limits.page_items,
         )  # fmt: skip
         bound = max(0, memory_bytes - RESERVE_BYTES)
+        self.allowed_bytes: Final = bound
+        """The most bytes that the core may allocate."""
         seed = secrets.token_bytes(_SEED_BYTES)
         self.ask(CoreOperation.INIT, seed + _INIT.pack(bound, *numbers))
 

@@ -72,7 +72,7 @@ from aos.values.digests import Hash
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""How many cells or intents the core returns at a time."""
+"""How many cells, intents or uses the core returns at a time."""
 
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
@@ -147,7 +147,8 @@ class CorePins:
     """The pinned blobs of a core. Any thread may ask whether one is among them."""
 
     def __init__(self) -> None:
-        self.hashes: frozenset[Hash] = frozenset()
+        self.hashes: set[Hash] = set()
+        """Only the owner of the kernel changes it, or puts another set in its place."""
 
     def __contains__(self, hash: object) -> bool:
         return hash in self.hashes
@@ -176,7 +177,6 @@ class FastKernel(KernelProtocol):
         """Whether a decision waits for ``ran``."""
         self._after_keep: Call | Decided | None = None
         """The continuation of a decision that waits for ``kept``."""
-        self._spills = False
         self._resting_max = RESTING_MAX
         self._base = 0
         self._pins = CorePins()
@@ -354,8 +354,7 @@ class FastKernel(KernelProtocol):
             return None
         sealed = self._change(lambda: self._core.seal(salt), next_seq=self._next_seq)
         assert sealed is not None, "records are pending"
-        if self._spills and sealed.blobs:
-            self._look_at_pins()
+        self._pins.hashes.update(sealed.new_pins)
         return self._sealed(sealed)
 
     def _sealed(self, sealed: SealedBytes) -> Sealed:
@@ -440,7 +439,14 @@ class FastKernel(KernelProtocol):
         )
 
     def uses(self, value: Hash) -> Iterator[str]:
-        yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
+        skipped = 0
+        while True:
+            request = value + _U64.pack(skipped) + _U64.pack(PAGE)
+            page = self._ask(CoreOperation.USES, request).list(CoreAnswer.text)
+            yield from page
+            if len(page) < PAGE:
+                return
+            skipped += PAGE
 
     # Memory and snapshots
 
@@ -462,10 +468,9 @@ class FastKernel(KernelProtocol):
     def _look_at_pins(self) -> None:
         answer = self._ask(CoreOperation.PINS)
         self._base = answer.u64()
-        self._pins.hashes = frozenset(answer.list(CoreAnswer.hash))
+        self._pins.hashes = set(answer.list(CoreAnswer.hash))
 
     def spill(self, *, resting_max: int | None = None) -> None:
-        self._spills = True
         if resting_max is not None:
             self._resting_max = max(resting_max, 1)
         self._do(lambda: self._core.keep(self._resting_max, spills=True))

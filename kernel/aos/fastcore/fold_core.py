@@ -101,7 +101,8 @@ class IntentBytes:
 class SealedBytes:
     """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record,
     receipt digest) of each settled intent, (id, record, payload hash) of each submission,
-    (record, at, document) of each snapshot."""
+    (record, at, document) of each snapshot. ``new_pins`` are the blobs that the core needs from now
+    on although no snapshot names them."""
 
     hash: Hash
     frame: bytes
@@ -114,6 +115,7 @@ class SealedBytes:
     erased: tuple[Hash, ...]
     submissions: tuple[tuple[str, int, Hash], ...]
     snapshots: tuple[tuple[int, int, Hash], ...]
+    new_pins: tuple[Hash, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +268,7 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
         erased=erased,
         submissions=tuple(submissions),
         snapshots=tuple(snapshots),
+        new_pins=answer.list(CoreAnswer.hash),
     )
 
 

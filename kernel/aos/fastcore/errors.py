@@ -14,6 +14,17 @@ class CoreDefect(Exception):
         )
 
 
+class CoreFull(CoreDefect):
+    """As ``CoreDefect``: the core needed more memory than its instance may have. The world fits
+    into an instance with more, or into a kernel without this bound."""
+
+    def stops(self) -> str:
+        return (
+            f"{self} (everything acknowledged is durable; start again with a larger "
+            "AOS_CORE_MEMORY_MIB, or with --core python, to continue from there)"
+        )
+
+
 class CoreUnusable(Exception):
     """An operation after one that left the core's world half changed, or after a trap (CR-12). The
     host opens another kernel, which continues from the journal."""

@@ -23,7 +23,13 @@ from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import CellId, Faulted, Record, Stamp
 from aos.core.journal.signing import is_signed
-from aos.core.kernel_protocol import KernelFigures, KernelProtocol, Request, RingHead
+from aos.core.kernel_protocol import (
+    KernelFigures,
+    KernelMemory,
+    KernelProtocol,
+    Request,
+    RingHead,
+)
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed, Settled, Submitted
 from aos.core.state.cell import OpenIntent
@@ -32,7 +38,13 @@ from aos.core.state.eras import KEPT_MAX, ManifestOf
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.state import Mark
 from aos.core.state.submissions import Find
-from aos.fastcore.buffer import CoreCode, shipped_code
+from aos.fastcore.buffer import (
+    MEMORY_BYTES_MAX,
+    MEMORY_VARIABLE,
+    CoreCode,
+    memory_bytes_of,
+    shipped_code,
+)
 from aos.fastcore.core_answers import (
     CellCopy,
     CoreStatus,
@@ -46,6 +58,7 @@ from aos.fastcore.core_answers import (
 from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
 from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import (
+    RESERVE_BYTES,
     CoreAnswer,
     CoreOperation,
     IntentBytes,
@@ -54,12 +67,13 @@ from aos.fastcore.fold_core import (
     data_bytes,
 )
 from aos.manifest.effective import Effective, Workflow
+from aos.sandbox.caps import MIB
 from aos.values.digests import Hash
 
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""How many cells or intents the core returns at a time."""
+"""How many cells, intents or uses the core returns at a time."""
 
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
@@ -76,12 +90,15 @@ def open_fast_kernel(
     manifest_of: ManifestOf = Effective.from_document,
     keeps: bool = False,
     code: CoreCode | None = None,
+    memory_bytes: int | None = None,
 ) -> KernelProtocol:
     """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments. ``code`` is
-    the compiled core (default: ``shipped_code``).
+    the compiled core (default: ``shipped_code``). Its core may have ``memory_bytes``, or as many as
+    ``AOS_CORE_MEMORY_MIB`` says.
 
     Raises:
         Damage: The snapshot cannot be read, or the core in this installation was altered.
+        CoreFull: The snapshot does not fit into the memory.
     """
     manifests = CoreManifests(read, manifest_of)
     core = DecideCore(
@@ -90,6 +107,7 @@ def open_fast_kernel(
         find=find or _find_none,
         ask=reference_answers(verify, manifests.keep),
         limits=limits,
+        memory_bytes=memory_bytes_of() if memory_bytes is None else memory_bytes,
     )
     judges = manifest_of is not Effective.from_document
     if snapshot is None:
@@ -132,7 +150,8 @@ class CorePins:
     """The pinned blobs of a core. Any thread may ask whether one is among them."""
 
     def __init__(self) -> None:
-        self.hashes: frozenset[Hash] = frozenset()
+        self.hashes: set[Hash] = set()
+        """Only the owner of the kernel changes it, or puts another set in its place."""
 
     def __contains__(self, hash: object) -> bool:
         return hash in self.hashes
@@ -161,7 +180,6 @@ class FastKernel(KernelProtocol):
         """Whether a decision waits for ``ran``."""
         self._after_keep: Call | Decided | None = None
         """The continuation of a decision that waits for ``kept``."""
-        self._spills = False
         self._resting_max = RESTING_MAX
         self._base = 0
         self._pins = CorePins()
@@ -174,7 +192,7 @@ class FastKernel(KernelProtocol):
         try:
             return function()
         except CoreDefect as defect:
-            raise CoreDefect(f"{defect} (before record {self._next_seq:,})") from defect
+            raise type(defect)(f"{defect} (before record {self._next_seq:,})") from defect
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
@@ -341,8 +359,7 @@ class FastKernel(KernelProtocol):
             return None
         sealed = self._change(lambda: self._core.seal(salt), next_seq=self._next_seq)
         assert sealed is not None, "records are pending"
-        if self._spills and sealed.blobs:
-            self._look_at_pins()
+        self._pins.hashes.update(sealed.new_pins)
         return self._sealed(sealed)
 
     def _sealed(self, sealed: SealedBytes) -> Sealed:
@@ -427,9 +444,23 @@ class FastKernel(KernelProtocol):
         )
 
     def uses(self, value: Hash) -> Iterator[str]:
-        yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
+        skipped = 0
+        while True:
+            request = value + _U64.pack(skipped) + _U64.pack(PAGE)
+            page = self._ask(CoreOperation.USES, request).list(CoreAnswer.text)
+            yield from page
+            if len(page) < PAGE:
+                return
+            skipped += PAGE
 
     # Memory and snapshots
+
+    @property
+    def memory(self) -> KernelMemory:
+        used, _ = self._do(self._core.memory)
+        mib, highest = (self._core.allowed_bytes + RESERVE_BYTES) // MIB, MEMORY_BYTES_MAX // MIB
+        setting = f"{MEMORY_VARIABLE}, which is {mib} and at most {highest}"
+        return KernelMemory(used, self._core.allowed_bytes, setting)
 
     @property
     def base(self) -> int:
@@ -442,10 +473,9 @@ class FastKernel(KernelProtocol):
     def _look_at_pins(self) -> None:
         answer = self._ask(CoreOperation.PINS)
         self._base = answer.u64()
-        self._pins.hashes = frozenset(answer.list(CoreAnswer.hash))
+        self._pins.hashes = set(answer.list(CoreAnswer.hash))
 
     def spill(self, *, resting_max: int | None = None) -> None:
-        self._spills = True
         if resting_max is not None:
             self._resting_max = max(resting_max, 1)
         self._do(lambda: self._core.keep(self._resting_max, spills=True))

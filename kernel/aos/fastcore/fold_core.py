@@ -100,7 +100,8 @@ class IntentBytes:
 class SealedBytes:
     """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record,
     receipt digest) of each settled intent, (id, record, payload hash) of each submission,
-    (record, at, document) of each snapshot."""
+    (record, at, document) of each snapshot. ``new_pins`` are the blobs that the core needs from now
+    on although no snapshot names them."""
 
     hash: Hash
     frame: bytes
@@ -113,6 +114,7 @@ class SealedBytes:
     erased: tuple[Hash, ...]
     submissions: tuple[tuple[str, int, Hash], ...]
     snapshots: tuple[tuple[int, int, Hash], ...]
+    new_pins: tuple[Hash, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,8 @@ class FoldCore:
             limits.page_bytes, limits.page_items,
         )  # fmt: skip
         bound = max(0, memory_bytes - RESERVE_BYTES)
+        self.allowed_bytes: Final = bound
+        """The most bytes that the core may allocate."""
         seed = secrets.token_bytes(_SEED_BYTES)
         self.ask(CoreOperation.INIT, seed + _INIT.pack(bound, *numbers))
 
@@ -263,6 +267,7 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
         erased=erased,
         submissions=tuple(submissions),
         snapshots=tuple(snapshots),
+        new_pins=answer.list(CoreAnswer.hash),
     )
 
 

@@ -64,7 +64,8 @@ const LOAD: u32 = 2;
 const FOLD_FRAME: u32 = 3;
 /// `list` of blobs (`data`), then a record's canonical bytes. Folds it into the next frame.
 const APPEND: u32 = 4;
-/// The salt of 32 bytes -> `Sealed`, see `put_sealed`; nothing when there are no records.
+/// The salt of 32 bytes -> `Sealed`, see `put_sealed`, and `list` of the hashes that are pinned from
+/// now on; nothing when there are no records.
 const SEAL: u32 = 5;
 /// Takes a snapshot -> `at` (`u64`), hash of the frame, `list` of blobs (`data`); the last is the
 /// document.
@@ -174,8 +175,11 @@ impl Core {
                 self.kernel().append_written(&record, data.to_vec(), blobs)?;
             }
             SEAL => {
-                if let Some(sealed) = self.kernel().seal(request.hash()) {
+                let kernel = self.kernel();
+                if let Some(sealed) = kernel.seal(request.hash()) {
                     put_sealed(out, &sealed);
+                    let new_pins = kernel.state.cells.take_new_pins();
+                    put_list(out, new_pins, |out, hash| out.extend_from_slice(&hash));
                 }
             }
             TAKE => {

@@ -43,7 +43,7 @@ from aos.fastcore.core_answers import (
     status_of,
     tip_of,
 )
-from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.decide_core import DecideCore, Next, RecordDecided, reference_answers
 from aos.fastcore.fold_core import (
     CoreAnswer,
     CoreOperation,
@@ -53,7 +53,7 @@ from aos.fastcore.fold_core import (
     data_bytes,
 )
 from aos.manifest.effective import Effective, Workflow
-from aos.values.digests import Hash
+from aos.values.digests import HASH_BYTES, Hash
 
 T = TypeVar("T")
 
@@ -152,10 +152,8 @@ class FastKernel(KernelProtocol):
         self._tip: Tip | None = None
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
-        self._is_asking = False
-        """Whether a decision waits for ``ran``."""
-        self._after_keep: Call | Decided | None = None
-        """The continuation of a decision that waits for ``kept``."""
+        self._request: Request | None = None
+        """The request of the decision that waits for its answer."""
         self._spills = False
         self._resting_max = RESTING_MAX
         self._base = 0
@@ -175,8 +173,7 @@ class FastKernel(KernelProtocol):
 
     def _change(self, function: Callable[[], T]) -> T:
         """Call the core with something that changes its world."""
-        self._decided = self._after_keep = None
-        self._is_asking = False
+        self._decided = self._request = None
         try:
             return self._do(function)
         finally:
@@ -262,7 +259,7 @@ class FastKernel(KernelProtocol):
         return decision
 
     def ran(self, ran: Ran) -> Request | Decision:
-        assert self._is_asking, "no decision waits for an answer"
+        assert isinstance(self._request, Call), "no decision waits for an answer"
         decision = self._continued(lambda: self._core.ran(ran))
         assert decision is not None, "a call is followed by something"
         if isinstance(decision, Decided) and isinstance(decision.record, Faulted):
@@ -273,32 +270,21 @@ class FastKernel(KernelProtocol):
         return decision
 
     def kept(self) -> Request | Decision:
-        following, self._after_keep = self._after_keep, None
-        assert following is not None, "no decision waits for an answer"
-        return self._waiting_for(following)
+        assert isinstance(self._request, Keep), "no decision waits for an answer"
+        decision = self._continued(self._core.kept)
+        assert decision is not None, "blobs that were kept are followed by something"
+        return decision
 
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
-        self._decided = self._after_keep = None
-        self._is_asking = False
+        self._decided = self._request = None
         answer = self._do(function)
-        if not isinstance(answer, RecordDecided | CallDue):
-            return answer
-        following: Call | Decided
-        if isinstance(answer, CallDue):
-            following = answer.call
-        else:
-            following = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
-        if answer.keep:
-            self._after_keep = following
-            return Keep(answer.keep)
-        return self._waiting_for(following)
-
-    def _waiting_for(self, following: Call | Decided) -> Call | Decided:
-        """Wait for the end of a call, or for a record to be entered."""
-        self._is_asking = isinstance(following, Call)
-        self._decided = following if isinstance(following, Decided) else None
-        return following
+        if isinstance(answer, RecordDecided):
+            self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
+            return self._decided
+        if isinstance(answer, Call | Keep):
+            self._request = answer
+        return answer
 
     # Records and frames
 
@@ -355,7 +341,7 @@ class FastKernel(KernelProtocol):
         return self._host_read(hash) if pending_blob is None else pending_blob
 
     def _pending_blob(self, hash: Hash) -> bytes | None:
-        if not self.pending_records:
+        if not self.pending_records or len(hash) != HASH_BYTES:
             return None
         return self._ask(CoreOperation.PENDING_BLOB, hash).option(CoreAnswer.data)
 
@@ -377,9 +363,14 @@ class FastKernel(KernelProtocol):
         return None if manifest is None else self._manifest(manifest).workflows.get(id[0])
 
     def takes_receipt(self, intent: Hash) -> bool:
-        return self._ask(CoreOperation.PROGRESS_OF, intent).u32() == 1
+        # An input may name an intent by anything.
+        return len(intent) == HASH_BYTES and (
+            self._ask(CoreOperation.PROGRESS_OF, intent).u32() == 1
+        )
 
     def progress_of(self, intent: Hash) -> IntentProgress | None:
+        if len(intent) != HASH_BYTES:
+            return None
         return self._ask(CoreOperation.PROGRESS_OF, intent).option(self._progress)
 
     def open_intents(self) -> Iterator[IntentProgress]:
@@ -415,7 +406,8 @@ class FastKernel(KernelProtocol):
         )
 
     def uses(self, value: Hash) -> Iterator[str]:
-        yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
+        if len(value) == HASH_BYTES:
+            yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
 
     # Memory and snapshots
 

@@ -67,6 +67,7 @@ class CoreOperation(IntEnum):
     USES = 24
     PENDING_BLOB = 25
     PINS = 26
+    KEPT = 27
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Decide by the fast core: the operations of ``deciding.rs`` as methods.
 
 The core never runs a module. A decision that needs one is a ``Call``: the host runs it and hands
-the result to ``ran``. A migration may need a ``Keep``, which ``kept`` continues.
+the result to ``ran``. A migration may need a ``Keep``, which ``resume`` continues.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class DecideCore(FoldCore):
         """Continue the decision whose call is over."""
         return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
 
-    def kept(self) -> Next:
+    def resume(self) -> Next:
         """Continue the decision whose blobs are durable."""
         return _next(self.ask(CoreOperation.KEPT))
 

@@ -271,7 +271,7 @@ class FastKernel(KernelProtocol):
 
     def kept(self) -> Request | Decision:
         assert isinstance(self._request, Keep), "no decision waits for an answer"
-        decision = self._continued(self._core.kept)
+        decision = self._continued(self._core.resume)
         assert decision is not None, "blobs that were kept are followed by something"
         return decision
 
@@ -350,13 +350,13 @@ class FastKernel(KernelProtocol):
 
     def cells_of(self, workflow: str) -> Iterator[CellCopy]:
         head, tail = data_bytes(workflow.encode()), _U64.pack(PAGE)
-        after = _U32.pack(0)
+        cursor = _U32.pack(0)
         while True:
-            cells = self._ask(CoreOperation.CELLS_OF, head + after + tail).list(cell_of)
+            cells = self._ask(CoreOperation.CELLS_OF, head + cursor + tail).list(cell_of)
             yield from cells
             if len(cells) < PAGE:
                 return
-            after = _U32.pack(1) + cells[-1].key_hash
+            cursor = _U32.pack(1) + cells[-1].key_hash
 
     def writer_of(self, id: CellId) -> Workflow | None:
         manifest = self._ask(CoreOperation.WRITER_OF, cell_bytes(id)).option(CoreAnswer.hash)

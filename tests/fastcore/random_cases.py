@@ -51,7 +51,7 @@ class RandomCases:
         )
         if self.chance.random() < 0.5:
             self.world.keep = self._keep
-        self.world.restart()
+        self._start(None)
 
     def play(self) -> MemoryWorld:
         for _ in range(STEPS):
@@ -61,6 +61,11 @@ class RandomCases:
             self.counts[f"{command} refused"] += isinstance(answer, Refusal)
         self.world.run()
         return self.world
+
+    def _start(self, document: Hash | None) -> None:
+        """Start a process, whose host spills from the beginning, as a rebase needs it."""
+        self.world.restart(document)
+        self._spill()
 
     def _keep(self, blobs: Mapping[Hash, bytes]) -> None:
         self.counts["keep"] += 1
@@ -140,7 +145,7 @@ class RandomCases:
 
     def _restart(self) -> None:
         self.world.seal()
-        self.world.restart(self.document if self.chance.random() < 0.7 else None)
+        self._start(self.document if self.chance.random() < 0.7 else None)
         self.counts["from a snapshot"] += self.document is not None
 
     def _spill(self) -> None:

@@ -134,5 +134,5 @@ def asking_world(
     finally:
         process.kill()
         process.wait()
-    for command in ("verify", "replay"):
-        assert in_silence(command, "--world", path) == 0
+    for command in (("verify",), ("replay", "--core", "both")):
+        assert in_silence(*command, "--world", path) == 0

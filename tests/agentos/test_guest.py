@@ -104,7 +104,7 @@ def cells(aos: Aos, world: Path) -> list[dict[str, Any]]:
 
 def test_it_is_replayed_and_verified(aos: Aos, ran: Path) -> None:
     """AG-14, AG-35."""
-    replayed = aos("replay", world=ran)
+    replayed = aos("replay", "--core", "both", world=ran)
     verified = aos("verify", world=ran)
 
     assert (replayed.code, verified.code) == (0, 0), replayed.err + verified.err
@@ -127,7 +127,7 @@ def test_a_world_comes_back_from_a_snapshot(aos: Aos, ran: Path, tmp_path: Path)
 
     assert state(aos, world, COUNTER)["remaining"] == 1
     assert state(aos, world, CASE, "abc")["blob"] == WORLD
-    assert aos("replay", world=world).code == 0
+    assert aos("replay", "--core", "both", world=world).code == 0
     assert aos("verify", world=world).code == 0
 
 
@@ -167,7 +167,7 @@ def test_a_bundle_takes_the_names_along(aos: Aos, ran: Path, tmp_path: Path) -> 
     file, world = tmp_path / "world.aos", tmp_path / "imported"
     assert aos("export", file, world=ran).code == 0
     assert aos("verify", file).code == 0
-    assert aos("replay", file).code == 0
+    assert aos("replay", file, "--core", "both").code == 0
     assert aos("import", file, world).code == 0
 
     assert (named(world, HELLO), named(world, WORLD)) == (b"hello", b"world")

@@ -46,6 +46,9 @@ STAGES: Final = (
 KILLS: Final = (0.05, 0.25, 0.45)
 """``aos run`` is killed once this part of all stages is done."""
 
+COMMANDS: Final = (("verify",), ("replay", "--core", "both"))
+"""The checks of a copy."""
+
 WAIT_S: Final = 45.0
 PLACE: Final = "out/answer.json"
 
@@ -160,7 +163,7 @@ def test_killed_three_times_each_agent_commits_its_file_once(lived: Lived) -> No
 @pytest.mark.parametrize("engine", ["native", "pulley"])
 def test_it_replays_on_both_engines(lived: Lived, engine: str) -> None:
     """AG-14."""
-    holds("replay", "--engine", engine, "--world", lived.world)
+    holds("replay", "--core", "both", "--engine", engine, "--world", lived.world)
 
 
 def test_it_verifies(lived: Lived) -> None:
@@ -175,8 +178,8 @@ def test_a_fork_verifies_and_has_the_files(lived: Lived, tmp_path: Path, part: f
     with client.connect(lived.world) as world:
         at = int(world.seq() * part)
     holds("fork", fork, "--at", str(at), "--world", lived.world)
-    for command in ("verify", "replay"):
-        holds(command, "--world", fork)
+    for command in COMMANDS:
+        holds(*command, "--world", fork)
     if part == 1.0:
         has_all_files(fork)
 
@@ -185,11 +188,11 @@ def test_a_bundle_verifies_and_has_the_files(lived: Lived, tmp_path: Path) -> No
     """AG-36."""
     bundle, imported = tmp_path / "world.aos", tmp_path / "imported"
     holds("export", bundle, "--world", lived.world)
-    for command in ("verify", "replay"):
-        holds(command, bundle)
+    for command in COMMANDS:
+        holds(*command, bundle)
     holds("import", bundle, imported)
-    for command in ("verify", "replay"):
-        holds(command, "--world", imported)
+    for command in COMMANDS:
+        holds(*command, "--world", imported)
     has_all_files(imported)
 
 
@@ -221,7 +224,7 @@ def test_pruned_and_collected_it_keeps_its_files_and_continues(
         run_to_the_end(world, around)
     has_all_files(world, (*AGENTS, "later"))
     holds("verify", "--world", world)
-    holds("replay", "--from", "snapshot", "--world", world)
+    holds("replay", "--core", "both", "--from", "snapshot", "--world", world)
 
 
 def _has(world: Path, name: str) -> bool:

@@ -45,7 +45,8 @@ def test_a_world_is_exported_verified_replayed_and_imported(
         "world": world, "path": str(copy), "seq": found["seq"], "frames": found["frames"],
         "blobs": found["blobs"], "open_intents": 1,
     }  # fmt: skip
-    for command in (("verify",), ("replay",), ("inspect", "world"), ("trace", "3")):
+    replay = ("replay", "--core", "both")
+    for command in (("verify",), replay, ("inspect", "world"), ("trace", "3")):
         assert aos(*command, world=copy).code == 0
     one, other = (aos("inspect", "cells", "--json", world=each) for each in (lived_in, copy))
     assert one.json == other.json

@@ -306,6 +306,20 @@ def test_open_work_is_told_one_by_one_and_all() -> None:
     assert EFFECT_CANCEL not in {each.intent.effect.name for each in work}
 
 
+@pytest.mark.parametrize("name", [b"", b"short", bytes(33)])
+def test_a_name_that_is_no_hash_names_nothing(name: bytes) -> None:
+    """A sender chooses it."""
+    world = desks()
+    ask_desk(world, "a", pay("p"))
+
+    assert not world.kernel.takes_receipt(Hash(name))
+    assert world.kernel.progress_of(Hash(name)) is None
+    assert list(world.kernel.uses(Hash(name))) == []
+    world.send("t/Tell@1", {"key": "a", "asks": [], "note": ""})
+    with pytest.raises(Damage, match="is missing"):
+        world.kernel.read(Hash(name))
+
+
 def test_cells_are_read_by_id_and_by_workflow() -> None:
     world = desks()
     for key in ("b", "a"):

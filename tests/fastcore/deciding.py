@@ -21,7 +21,7 @@ from aos.core.journal.records import Stamp
 from aos.core.kernel import Kernel
 from aos.errors import Damage
 from aos.fastcore.buffer import shipped_code
-from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.decide_core import DecideCore, Next, RecordDecided, reference_answers
 from aos.values.digests import Hash
 from tests.fastcore.lockstep import Differs, Mirror, differing, mirror_of, mirrored
 from tests.fastcore.owned import on_owner
@@ -88,7 +88,7 @@ class DecidingMirror(Mirror):
         self.decisions += 1
         self._is_asked = isinstance(expected, Call)
         if isinstance(expected, Call):
-            if not isinstance(found, CallDue) or found.call != expected:
+            if found != expected:
                 raise Differs(f"{place}: expected {expected!r}, found {_shown(found)}")
             return
         if not isinstance(expected, Decided):

@@ -6,14 +6,24 @@ pytest -p tests.fastcore.everywhere tests/core tests/flow
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from tests.fastcore.deciding import deciding
 from tests.fastcore.lockstep import followed
 
+ALONE: Final = {
+    "test_a_patch_that_people_read_and_that_leads_elsewhere_is_found",
+    "test_a_shadow_tells_what_version_2_would_have_done",
+}
+"""Tests that write into the reference's state, which no record does."""
+
 
 @pytest.fixture(autouse=True)
-def _in_lockstep() -> Iterator[None]:
+def _in_lockstep(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.function.__name__ in ALONE:
+        yield
+        return
     with deciding(), followed():
         yield

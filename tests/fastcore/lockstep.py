@@ -154,7 +154,7 @@ def taken(state: State, blobs: dict[Hash, bytes]) -> Hash:
 
 def differing(left: Any, right: Any) -> str:
     """The parts in which two values differ."""
-    if not isinstance(left, dict):
+    if not isinstance(left, dict) or not isinstance(right, dict):
         return f"expected {left!r}, found {right!r}"
     names = [name for name in left.keys() | right.keys() if left.get(name) != right.get(name)]
     return "; ".join(

@@ -9,11 +9,7 @@ import pytest
 
 from tests import test_scenarios
 from tests.fastcore.deciding import DecidingMirror, deciding
-from tests.run_seed import seeds
-from tests.sim import ends
-from tests.tools import long_form
 
-SEEDS = 400 if long_form() else 6
 SCENARIOS = sorted(test_scenarios.SCENARIOS.glob("*.txt"))
 
 
@@ -27,12 +23,4 @@ def mirrors() -> Iterator[list[DecidingMirror]]:
 def test_a_scenario(path: Path, mirrors: list[DecidingMirror]) -> None:
     test_scenarios.test_a_scenario_plays_as_it_is_written(path)
     assert all(mirror.frames for mirror in mirrors)
-    assert sum(mirror.decisions for mirror in mirrors)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(SEEDS))
-def test_a_simulated_world(seed: int, mirrors: list[DecidingMirror]) -> None:
-    with ends.manifests_read_once():
-        ends.simulate(seed, foretold=False)
     assert sum(mirror.decisions for mirror in mirrors)

@@ -14,7 +14,7 @@ from tests.run_seed import seeds
 from tests.sim import ends
 from tests.tools import long_form
 
-SEEDS = 400 if long_form() else 6
+SEEDS = 60 if long_form() else 2
 SCENARIOS = sorted(test_scenarios.SCENARIOS.glob("*.txt"))
 
 

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from aos.fastcore.core_kind import CoreKind
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
+from aos.prove.replay.replay_store import replay_store
+from aos.testing.play import _played
+from aos.testing.scenario import parse
 from tests import test_scenarios
 from tests.fastcore.owned_kernel import OPENERS
+from tests.fastcore.paired_kernel import paired
 from tests.memory_world import MemoryWorld
+from tests.modules.guests import ROOT
 
 SCENARIOS = sorted(test_scenarios.SCENARIOS.glob("*.txt"))
+STORIES = sorted((ROOT / "manifests").rglob("*.scenario.toml"))
+"""Those of the cookbook."""
 
 
 def report_by(core: str, world: MemoryWorld) -> ReplayReport:
@@ -39,3 +47,23 @@ def test_a_scenario_is_replayed_by_both(path: Path, monkeypatch: pytest.MonkeyPa
 
     assert report == report_by("python", world)
     assert report.seq == world.frames[-1].header.last
+
+
+@pytest.mark.rotated(3)
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_world_of_the_cookbook_is_run_and_replayed_by_both(path: Path) -> None:
+    with paired() as pairs:
+        failure, world = _played(replace(parse(path.read_bytes(), path), crashes=False), 0)
+
+    assert failure is None
+    assert world is not None
+    assert sum(pair.frames for pair in pairs)
+    assert all(pair.is_pair for pair in pairs)
+    reports = [
+        replace(replay_store(world._desk.store, core=core), seconds=0.0) for core in CoreKind
+    ]
+    assert reports[0] == reports[1]
+
+
+def test_the_cookbook_has_stories() -> None:
+    assert {path.parent.name for path in STORIES} >= {"saga", "billing", "flow_agent", "linear"}

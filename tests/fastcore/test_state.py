@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -33,6 +34,7 @@ from tests.core.state.test_cell_index import CROWD, DAMAGED, STRAYS, naive_leaf
 from tests.core.state.test_cells import bad_entries
 from tests.core.state_vectors import CELLS
 from tests.fastcore.owned import made_core, on_owner
+from tests.fastcore.paired_kernel import PairedKernel, open_paired
 from tests.fastcore.questions import Words
 from tests.fastcore.state_questions import Agree, agreeing
 from tests.tools import long_form
@@ -282,3 +284,37 @@ def test_a_crafted_page_is_loaded_or_refused_alike(page: Hash) -> None:
         for data in forgeries(cbor2.loads(blobs[page])):
             forgery = forged(document, blobs, page, data)
             assert loaded_by_core(*forgery) == loaded(*forgery)
+
+
+def parts_of(document: Hash, blobs: Blobs) -> list[Hash]:
+    """The document, and the blobs that it names: pages, chunks and roots of indexes."""
+    return [document, *sorted(hash for hash in blobs if blobs[document].count(hash))]
+
+
+@given(
+    st.integers(0, 1000),
+    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=3),
+    st.booleans(),
+)
+def test_a_snapshot_with_damaged_bytes_is_read_or_refused_alike(
+    number: int, changes: list[tuple[float, int]], is_cut: bool
+) -> None:
+    """All hashes above the damaged part are made again; then every read is compared."""
+    document, blobs = snapped()[0].document, snapped()[1]
+    parts = parts_of(document, blobs)
+    part = parts[number % len(parts)]
+    data = bytearray(blobs[part])
+    for at, byte in changes:
+        data[int(at * len(data))] = byte
+    if is_cut:
+        del data[number % len(data) :]
+    forged_document, forged_blobs = forged(document, blobs, part, bytes(data))
+
+    with quick_manifests(), contextlib.suppress(Damage):
+        kernel = open_paired(snapshot=forged_document, read=reader(forged_blobs))
+        assert isinstance(kernel, PairedKernel)
+        kernel.compare_all()
+
+
+def test_a_snapshot_has_many_parts() -> None:
+    assert len(parts_of(snapped()[0].document, snapped()[1])) > 5

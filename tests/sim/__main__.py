@@ -128,7 +128,7 @@ def run_some(seed: int, kept: Sequence[int]) -> int:
     commands = script.script_of(seed)
     try:
         with ends.manifests_read_once():
-            done = ends.simulate(seed, [commands[i] for i in kept])
+            done = ends.simulate(seed, [commands[i] for i in kept], by_both=True)
     except SimFailure as failure:
         for line in failure.trace:
             say(f"  {line_of(line, most=2000)}")

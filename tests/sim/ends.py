@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
@@ -19,7 +19,7 @@ from aos.manifest.effective import Effective
 from aos.prove.replay.replay import replay
 from aos.prove.verify.verify import verify_store
 from aos.store.store import Store
-from tests.sim import checker, making, model_follow, script
+from tests.sim import checker, kernels, making, model_follow, script
 from tests.sim.behaviour import Modules
 from tests.sim.failure import SimFailure
 from tests.sim.script import Command
@@ -49,7 +49,7 @@ TOLD: Final[dict[str, tuple[str, ...]]] = {
 """For each kind of input: the fields that its record must repeat as they were given."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def manifests_read_once() -> Iterator[None]:
     """Reading a manifest's document takes longer than many steps: one copy for all who read it."""
     with pytest.MonkeyPatch.context() as patch:
@@ -68,10 +68,16 @@ class Done:
 
 
 def simulate(
-    seed: int, commands: Sequence[Command] | None = None, *, foretold: bool = True
+    seed: int,
+    commands: Sequence[Command] | None = None,
+    *,
+    foretold: bool = True,
+    by_both: bool = False,
 ) -> Done:
     """Run a seed, or some of its commands, twice, and check everything. With ``foretold=False``
     run it once, without the model: only the checker reads the results.
+
+    ``by_both``: both kernels in lockstep run it first, then one of them alone in each process.
 
     Raises:
         SimFailure: The world broke a guarantee.
@@ -80,14 +86,16 @@ def simulate(
     script.know_keys(seed)
     trace: list[tuple[Any, ...]] = []
     with as_failures(trace):
-        world = SimWorld(seed, trace=trace, checks=foretold)
-        script.play(world, given)
-        if not foretold:
-            check_journal(world.store, world.values, world.history)
-            return done(world)
-        finish(world)
-        again = SimWorld(seed, modules=world.modules, checks=False)
-        script.play(again, given)
+        with kernels.in_lockstep() if by_both else contextlib.nullcontext():
+            world = SimWorld(seed, trace=trace, checks=foretold)
+            script.play(world, given)
+            if not foretold:
+                check_journal(world.store, world.values, world.history)
+                return done(world)
+            finish(world)
+        with kernels.in_turn(seed) if by_both else contextlib.nullcontext():
+            again = SimWorld(seed, modules=world.modules, checks=False)
+            script.play(again, given)
         same_frames(world.frames, again.frames)
     return done(world)
 
@@ -97,7 +105,7 @@ def done(world: SimWorld) -> Done:
     return Done(world.seed, frames[-1].header.last, len(frames), frames[-1].hash)
 
 
-@contextmanager
+@contextlib.contextmanager
 def as_failures(trace: Sequence[tuple[Any, ...]] = ()) -> Iterator[None]:
     """Convert any exception raised inside into a ``SimFailure`` that carries the trace."""
     try:

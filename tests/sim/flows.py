@@ -33,7 +33,7 @@ from tests.flow.model import SECOND
 from tests.flow.programs import FOLDER, manifest_nodes, program_of
 from tests.memory_world import WORLD_KEY
 from tests.modules.guests import MODULES
-from tests.sim import ends, model_follow, script
+from tests.sim import ends, kernels, model_follow, script
 from tests.sim.behaviour import Modules, Outcome
 from tests.sim.failure import SimFailure
 from tests.sim.model_settle import receipt_message
@@ -281,13 +281,15 @@ def _simulate(seed: int, commands: Sequence[Command] | None) -> Comparison:
     trace: list[tuple[Any, ...]] = []
     modules = FlowModules(seed)
     with ends.as_failures(trace), stores() as store:
-        world = SimWorld(seed, modules=modules, trace=trace, plans=FlowPlans(), store=store)
-        play(world, given)
-        ends.finish(world)
-        check_twin(world, store)
-        compared = compare(world)
-        again = SimWorld(seed, modules=modules, checks=False, plans=FlowPlans())
-        play(again, given)
+        with kernels.in_lockstep():
+            world = SimWorld(seed, modules=modules, trace=trace, plans=FlowPlans(), store=store)
+            play(world, given)
+            ends.finish(world)
+            check_twin(world, store)
+            compared = compare(world)
+        with kernels.in_turn(seed):
+            again = SimWorld(seed, modules=modules, checks=False, plans=FlowPlans())
+            play(again, given)
         ends.same_frames(world.frames, again.frames)
         return compared
 

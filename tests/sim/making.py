@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from aos.core.journal.record_codec import from_bytes
+from aos.core.kernel import world_state
+from aos.core.kernel_protocol import KernelProtocol
 from aos.core.limits import Limits
 from aos.core.snapshot.load import load, references
 from aos.core.snapshot.take import Put, SnapshotLayers, take
@@ -19,6 +21,7 @@ from aos.core.state.state import State
 from aos.host.folder.restore import restore
 from aos.store.stored_world import empty_state
 from aos.values.digests import Hash, content_hash
+from tests.fastcore.paired_kernel import LedKernel, PairedKernel
 from tests.sim import model_follow
 from tests.sim.failure import SimFailure
 from tests.sim.model import Given, Told
@@ -48,6 +51,14 @@ def fill(state: State, kept: int) -> None:
     # ``keep`` leaves one at least.
     state.cells._resting_max = kept
     state.cells.spilling.is_on = True
+
+
+def fill_kernel(kernel: KernelProtocol, kept: int) -> None:
+    """As ``fill``, for any kernel of a process."""
+    if isinstance(kernel, PairedKernel | LedKernel):
+        kernel.keep_resting(kept)
+    else:
+        fill(world_state(kernel), kept)
 
 
 @dataclass

@@ -106,7 +106,7 @@ def _published_early(patch: Patch) -> None:
 
 
 def _settled_published(patch: Patch) -> None:
-    patch.setattr(Sealed, "to_publish", property(lambda self: self.opened))
+    patch.setattr(Sealed, "to_publish", property(lambda self: self.opened_intents))
 
 
 def _failed_mail_dropped(patch: Patch) -> None:

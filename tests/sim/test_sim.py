@@ -3,6 +3,7 @@ number of them."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.run_seed import seeds
-from tests.sim import ends, threads, worker
+from tests.sim import ends, kernels, threads, worker
 from tests.sim.__main__ import Tally, seeds_of
 from tests.sim.failure import SimFailure
 from tests.sim.found_at import FOUND_ALONE_AT, FOUND_AT
@@ -39,18 +40,25 @@ def manifests_read_once() -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_seed_keeps_every_promise(part: int) -> None:
+    """Both kernels in lockstep; then each process has one of them (SIM-9)."""
+    kernels.TALLY.clear()
     for seed in seeds(SEEDS)[part::PARTS]:
         try:
-            ends.simulate(seed)
+            ends.simulate(seed, by_both=True)
         except SimFailure as failure:
             pytest.fail(worker.report(seed, failure, 10.0), pytrace=False)
+    assert {name for name, count in kernels.TALLY.items() if count} == {
+        "kernels in lockstep", "calls", "frames", "second", "reference",
+    }  # fmt: skip
 
 
 @pytest.mark.long
 def test_the_engine_and_its_threads_keep_them_too() -> None:
     for seed in seeds(THREADED):
         try:
-            threads.simulate(seed)
+            # Only every second one: a call of both takes longer, and the timing is part of a seed.
+            with kernels.in_lockstep() if seed % 2 else contextlib.nullcontext():
+                threads.simulate(seed)
         except SimFailure as failure:
             pytest.fail(f"seed {seed}, through threads: {failure}", pytrace=False)
 

@@ -91,7 +91,7 @@ class ThreadedWorld(SimWorld):
         self.tasks: dict[bytes, Task] = {}
         self.lost: list[bytes] = []
         self.stopped = threading.Event()
-        making.fill(state, making.KEPT[self.seed % 4])
+        making.fill_kernel(live.kernel, making.KEPT[self.seed % 4])
         left = [each for each in state.intents.values() if each.effect.name not in KERNEL_EFFECTS]
         self._publish(left)
         self.engine = Engine(

@@ -32,7 +32,7 @@ def is_mine(seed: int, worker: int, workers: int) -> bool:
 def run_seed(seed: int, *, seconds: float = 20.0) -> dict[str, Any]:
     """Run one seed and return its figures, or the report of its failure."""
     try:
-        done = ends.simulate(seed)
+        done = ends.simulate(seed, by_both=True)
         if seed % THREADED == 0:
             threads.simulate(seed)
     except SimFailure as failure:
@@ -47,7 +47,10 @@ def report(seed: int, failure: SimFailure, seconds: float) -> str:
         return "\n".join([*lines, "(through the engine's threads: it depends on timing)"])
     commands = script.script_of(seed)
     kept, smaller = minimise(
-        commands, failure.check, lambda some: ends.simulate(seed, some), seconds=seconds
+        commands,
+        failure.check,
+        lambda some: ends.simulate(seed, some, by_both=True),
+        seconds=seconds,
     )
     named = ",".join(map(str, kept))
     lines += [

@@ -193,7 +193,7 @@ class SimWorld:
         state = self.state
         if self.checks and self.store.snapshot_before() is not None:
             making.check_restart(self, state, "after a restart")
-        making.fill(state, making.KEPT[self.seed % 4])
+        making.fill_kernel(self.kernel, making.KEPT[self.seed % 4])
         self.making: making.Making | None = None
         self.telling: list[tuple[str, Given, Told]] = []
         self.settling: dict[bytes, tuple[int, bytes]] = {}

@@ -41,7 +41,13 @@ from aos.core.journal.ports import BlobReader, Call, Ran, Verify
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import CellId, Genesis, Record, Stamp
 from aos.core.journal.signing import is_signed
-from aos.core.kernel_protocol import KernelFigures, KernelProtocol, Request, RingHead
+from aos.core.kernel_protocol import (
+    KernelFigures,
+    KernelMemory,
+    KernelProtocol,
+    Request,
+    RingHead,
+)
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Pending, Sealed
 from aos.core.snapshot.load import layers, load
@@ -344,7 +350,7 @@ class Kernel(KernelProtocol):
     # Memory and snapshots
 
     @property
-    def memory(self) -> None:
+    def memory(self) -> KernelMemory | None:
         return None
 
     @property

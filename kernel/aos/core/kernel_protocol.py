@@ -267,7 +267,8 @@ class KernelProtocol(Protocol):
 
     def rebase(self, document: Hash) -> None:
         """Read idle cells from a durable snapshot of this world from now on (SN-13). No answer
-        changes. Raises Damage; the kernel continues as before then."""
+        changes. The host has called ``spill`` before the snapshot: else cells that were removed
+        since could come back. Raises Damage; the kernel continues as before then."""
         ...
 
 

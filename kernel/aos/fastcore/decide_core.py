@@ -1,7 +1,7 @@
 """Decide by the fast core: the operations of ``deciding.rs`` as methods.
 
-The core never runs a module. A decision that needs one is a ``CallDue``: the host runs it and hands
-the result to ``ran``.
+The core never runs a module. A decision that needs one is a ``Call``: the host runs it and hands
+the result to ``ran``. A migration may need a ``Keep``, which ``resume`` continues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aos.core.journal.inputs import (
     StartInput,
     StreamInput,
 )
-from aos.core.journal.ports import Call, Ran, Verify
+from aos.core.journal.ports import Call, Keep, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
 from aos.core.state.eras import ManifestOf
 from aos.errors import Damage
@@ -53,23 +53,13 @@ _DIGITS_BITS_MAX: Final = 14_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDecided:
-    """The canonical bytes of the next record, and its blobs. ``enter`` folds it; before that, the
-    host makes ``keep`` durable."""
+    """The canonical bytes of the next record, and its blobs. ``enter`` folds it."""
 
     record: bytes
     blobs: Mapping[Hash, bytes]
-    keep: Mapping[Hash, bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallDue:
-    """A module must run next; before that, the host makes ``keep`` durable."""
-
-    call: Call
-    keep: Mapping[Hash, bytes]
-
-
-Next: TypeAlias = RecordDecided | Duplicate | Refusal | CallDue | None
+Next: TypeAlias = RecordDecided | Duplicate | Refusal | Call | Keep | None
 """The next part of a decision; None if nothing is due."""
 
 
@@ -94,6 +84,10 @@ class DecideCore(FoldCore):
     def ran(self, ran: Ran) -> Next:
         """Continue the decision whose call is over."""
         return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
+
+    def resume(self) -> Next:
+        """Continue the decision whose blobs are durable."""
+        return _next(self.ask(CoreOperation.KEPT))
 
     def enter(self) -> None:
         """Fold the record that was decided last; nothing else came since."""
@@ -230,7 +224,7 @@ def _next(data: bytes) -> Next:
     answer = CoreAnswer(data)
     match answer.u32():
         case 0:
-            return RecordDecided(record=answer.data(), blobs=_blobs(answer), keep=_blobs(answer))
+            return RecordDecided(record=answer.data(), blobs=_blobs(answer))
         case 1:
             return Duplicate(seq=answer.u64())
         case 2:
@@ -238,7 +232,7 @@ def _next(data: bytes) -> Next:
             blockers = tuple([_blocker(answer) for _ in range(answer.u32())])
             return Refusal(rule=rule, message=message, blockers=blockers)
         case 3:
-            call = Call(
+            return Call(
                 module=answer.hash(),
                 entrypoint=answer.text(),
                 input=answer.data(),
@@ -246,7 +240,8 @@ def _next(data: bytes) -> Next:
                 memory_bytes=answer.u64(),
                 output_bytes=answer.u64(),
             )
-            return CallDue(call=call, keep=_blobs(answer))
+        case 5:
+            return Keep(_blobs(answer))
         case _:
             return None
 

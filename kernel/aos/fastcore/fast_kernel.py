@@ -55,7 +55,7 @@ from aos.fastcore.core_answers import (
     status_of,
     tip_of,
 )
-from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.decide_core import DecideCore, Next, RecordDecided, reference_answers
 from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import (
     RESERVE_BYTES,
@@ -68,7 +68,7 @@ from aos.fastcore.fold_core import (
 )
 from aos.manifest.effective import Effective, Workflow
 from aos.sandbox.caps import MIB
-from aos.values.digests import Hash
+from aos.values.digests import HASH_BYTES, Hash
 
 T = TypeVar("T")
 
@@ -176,10 +176,8 @@ class FastKernel(KernelProtocol):
         self._tip: Tip | None = None
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
-        self._is_asking = False
-        """Whether a decision waits for ``ran``."""
-        self._after_keep: Call | Decided | None = None
-        """The continuation of a decision that waits for ``kept``."""
+        self._request: Request | None = None
+        """The request of the decision that waits for its answer."""
         self._resting_max = RESTING_MAX
         self._base = 0
         self._pins = CorePins()
@@ -199,8 +197,7 @@ class FastKernel(KernelProtocol):
 
     def _change(self, function: Callable[[], T], *, next_seq: int) -> T:
         """Call the core with something that changes its world, in which ``next_seq`` comes then."""
-        self._decided = self._after_keep = None
-        self._is_asking = False
+        self._decided = self._request = None
         try:
             result = self._do(function)
         finally:
@@ -288,7 +285,7 @@ class FastKernel(KernelProtocol):
         return decision
 
     def ran(self, ran: Ran) -> Request | Decision:
-        assert self._is_asking, "no decision waits for an answer"
+        assert isinstance(self._request, Call), "no decision waits for an answer"
         decision = self._continued(lambda: self._core.ran(ran))
         assert decision is not None, "a call is followed by something"
         if isinstance(decision, Decided) and isinstance(decision.record, Faulted):
@@ -299,32 +296,21 @@ class FastKernel(KernelProtocol):
         return decision
 
     def kept(self) -> Request | Decision:
-        following, self._after_keep = self._after_keep, None
-        assert following is not None, "no decision waits for an answer"
-        return self._waiting_for(following)
+        assert isinstance(self._request, Keep), "no decision waits for an answer"
+        decision = self._continued(self._core.resume)
+        assert decision is not None, "blobs that were kept are followed by something"
+        return decision
 
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
-        self._decided = self._after_keep = None
-        self._is_asking = False
+        self._decided = self._request = None
         answer = self._do(function)
-        if not isinstance(answer, RecordDecided | CallDue):
-            return answer
-        following: Call | Decided
-        if isinstance(answer, CallDue):
-            following = answer.call
-        else:
-            following = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
-        if answer.keep:
-            self._after_keep = following
-            return Keep(answer.keep)
-        return self._waiting_for(following)
-
-    def _waiting_for(self, following: Call | Decided) -> Call | Decided:
-        """Wait for the end of a call, or for a record to be entered."""
-        self._is_asking = isinstance(following, Call)
-        self._decided = following if isinstance(following, Decided) else None
-        return following
+        if isinstance(answer, RecordDecided):
+            self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
+            return self._decided
+        if isinstance(answer, Call | Keep):
+            self._request = answer
+        return answer
 
     # Records and frames
 
@@ -384,7 +370,7 @@ class FastKernel(KernelProtocol):
         return self._host_read(hash) if pending_blob is None else pending_blob
 
     def _pending_blob(self, hash: Hash) -> bytes | None:
-        if not self.pending_records:
+        if not self.pending_records or len(hash) != HASH_BYTES:
             return None
         return self._ask(CoreOperation.PENDING_BLOB, hash).option(CoreAnswer.data)
 
@@ -393,22 +379,27 @@ class FastKernel(KernelProtocol):
 
     def cells_of(self, workflow: str) -> Iterator[CellCopy]:
         head, tail = data_bytes(workflow.encode()), _U64.pack(PAGE)
-        after = _U32.pack(0)
+        cursor = _U32.pack(0)
         while True:
-            cells = self._ask(CoreOperation.CELLS_OF, head + after + tail).list(cell_of)
+            cells = self._ask(CoreOperation.CELLS_OF, head + cursor + tail).list(cell_of)
             yield from cells
             if len(cells) < PAGE:
                 return
-            after = _U32.pack(1) + cells[-1].key_hash
+            cursor = _U32.pack(1) + cells[-1].key_hash
 
     def writer_of(self, id: CellId) -> Workflow | None:
         manifest = self._ask(CoreOperation.WRITER_OF, cell_bytes(id)).option(CoreAnswer.hash)
         return None if manifest is None else self._manifest(manifest).workflows.get(id[0])
 
     def takes_receipt(self, intent: Hash) -> bool:
-        return self._ask(CoreOperation.PROGRESS_OF, intent).u32() == 1
+        # An input may name an intent by anything.
+        return len(intent) == HASH_BYTES and (
+            self._ask(CoreOperation.PROGRESS_OF, intent).u32() == 1
+        )
 
     def progress_of(self, intent: Hash) -> IntentProgress | None:
+        if len(intent) != HASH_BYTES:
+            return None
         return self._ask(CoreOperation.PROGRESS_OF, intent).option(self._progress)
 
     def open_intents(self) -> Iterator[IntentProgress]:
@@ -445,7 +436,7 @@ class FastKernel(KernelProtocol):
 
     def uses(self, value: Hash) -> Iterator[str]:
         skipped = 0
-        while True:
+        while len(value) == HASH_BYTES:
             request = value + _U64.pack(skipped) + _U64.pack(PAGE)
             page = self._ask(CoreOperation.USES, request).list(CoreAnswer.text)
             yield from page

@@ -68,6 +68,7 @@ class CoreOperation(IntEnum):
     USES = 24
     PENDING_BLOB = 25
     PINS = 26
+    KEPT = 27
 
 
 CHANGING: Final = (CoreOperation.FOLD_FRAME, CoreOperation.APPEND, CoreOperation.ENTER)

@@ -23,6 +23,7 @@ const DUPLICATE: u32 = 1;
 const REFUSED: u32 = 2;
 const CALL: u32 = 3;
 const IDLE: u32 = 4;
+const KEEP: u32 = 5;
 
 const START: u32 = 1;
 const MANIFEST: u32 = 2;
@@ -199,17 +200,16 @@ fn put_blobs(out: &mut Vec<u8>, blobs: impl IntoIterator<Item = (Hash, Rc<[u8]>)
     });
 }
 
-/// The continuation of a decision (`u32`). DECIDED: the record's bytes as `data`,
-/// its blobs, and blobs to make durable before. DUPLICATE: its record. REFUSED: rule, message, and the blockers: kind, workflow, key and detail. CALL: what
-/// `put_call` writes, and blobs to make durable.
+/// The continuation of a decision (`u32`). DECIDED: the record's bytes as `data` and its blobs.
+/// DUPLICATE: its record. REFUSED: rule, message, and the blockers: kind, workflow, key and detail.
+/// CALL: what `put_call` writes. KEEP: blobs to make durable.
 pub(crate) fn put_decision(out: &mut Vec<u8>, decision: Decision, kernel: &Kernel) {
     match decision {
-        Decision::Decided { keep } => {
+        Decision::Decided => {
             let decided = kernel.decided().expect("a record was decided");
             put_u32(out, DECIDED);
             put_data(out, &to_bytes(&decided.record));
             put_blobs(out, decided.blobs.clone());
-            put_blobs(out, keep);
         }
         Decision::Duplicate { seq } => {
             put_u32(out, DUPLICATE);
@@ -226,10 +226,13 @@ pub(crate) fn put_decision(out: &mut Vec<u8>, decision: Decision, kernel: &Kerne
                 put_data(out, blocker.detail.as_bytes());
             });
         }
-        Decision::Call { call, keep } => {
+        Decision::Call(call) => {
             put_u32(out, CALL);
             put_call(out, &call);
-            put_blobs(out, keep);
+        }
+        Decision::Keep(blobs) => {
+            put_u32(out, KEEP);
+            put_blobs(out, blobs);
         }
         Decision::Idle => put_u32(out, IDLE),
     }

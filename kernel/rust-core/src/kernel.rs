@@ -40,19 +40,16 @@ pub struct Ports {
 
 /// The continuation of a decision.
 pub enum Decision {
-    /// A record waits for `enter`. The host makes the blobs of `keep` durable before that.
-    Decided {
-        keep: Vec<(Hash, Rc<[u8]>)>,
-    },
+    /// A record waits for `enter`.
+    Decided,
     Duplicate {
         seq: u64,
     },
     Refusal(Refusal),
-    /// The host makes the blobs of `keep` durable, runs the call and hands the result to `ran`.
-    Call {
-        call: Call,
-        keep: Vec<(Hash, Rc<[u8]>)>,
-    },
+    /// The host runs the call and hands the result to `ran`.
+    Call(Call),
+    /// The host makes the blobs durable and calls `kept`.
+    Keep(Vec<(Hash, Rc<[u8]>)>),
     /// Nothing is due.
     Idle,
 }
@@ -147,21 +144,16 @@ impl Kernel {
 
     fn migrate(&mut self, mut apply: Box<MigratingApply>) -> Outcome<Decision> {
         match apply.next(&self.state, &*self.read) {
-            Ok(Applied::Runs(Progress::Call { call, keep })) => {
+            Ok(Applied::Runs(Progress::Call(call))) => {
                 self.underway = Some(Underway::Apply(apply));
-                Ok(Decision::Call { call, keep })
+                Ok(Decision::Call(call))
+            }
+            Ok(Applied::Runs(Progress::Keep(blobs))) => {
+                self.underway = Some(Underway::Apply(apply));
+                Ok(Decision::Keep(blobs))
             }
             Ok(Applied::Runs(_)) => unreachable!("a migration that is over was concluded"),
-            Ok(Applied::Decided { mut decided, mut keep }) => {
-                if !self.ports.keeps {
-                    // The record brings them.
-                    for (hash, data) in keep.drain(..) {
-                        decided.blobs.add(hash, data);
-                    }
-                }
-                self.decided = Some(decided);
-                Ok(Decision::Decided { keep })
-            }
+            Ok(Applied::Decided(decided)) => self.conclude(Ok(decided)),
             Err(stop) => self.conclude(Err(stop)),
         }
     }
@@ -170,7 +162,7 @@ impl Kernel {
         match decided {
             Ok(decided) => {
                 self.decided = Some(decided);
-                Ok(Decision::Decided { keep: Vec::new() })
+                Ok(Decision::Decided)
             }
             Err(Stop::Duplicate { seq }) => Ok(Decision::Duplicate { seq }),
             Err(Stop::Refusal(refusal)) => Ok(Decision::Refusal(refusal)),
@@ -193,7 +185,7 @@ impl Kernel {
             Started::Faulted(decided) => self.conclude(Ok(decided)),
             Started::Runs(run, call) => {
                 self.underway = Some(Underway::Step(run));
-                Ok(Decision::Call { call, keep: Vec::new() })
+                Ok(Decision::Call(call))
             }
         }
     }
@@ -209,6 +201,14 @@ impl Kernel {
                 apply.ran(&self.state, ran)?;
                 self.migrate(apply)
             }
+        }
+    }
+
+    /// Continue the decision whose blobs the host has made durable.
+    pub fn kept(&mut self) -> Outcome<Decision> {
+        match self.underway.take() {
+            Some(Underway::Apply(apply)) => self.migrate(apply),
+            _ => panic!("no migration is underway"),
         }
     }
 

@@ -89,6 +89,9 @@ const NEXT: u32 = 12;
 const RAN: u32 = 13;
 /// Folds the record that was decided last into the next frame. Nothing else came since.
 const ENTER: u32 = 14;
+/// The blobs that a decision had to keep are durable -> the decision's continuation. Nothing changes.
+/// (The numbers between are those of `reading`.)
+const KEPT: u32 = 27;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
@@ -231,6 +234,11 @@ impl Core {
                 let ran = deciding::ran(&mut request);
                 let kernel = self.kernel();
                 let decision = kernel.ran(ran)?;
+                deciding::put_decision(out, decision, kernel);
+            }
+            KEPT => {
+                let kernel = self.kernel();
+                let decision = kernel.kept()?;
                 deciding::put_decision(out, decision, kernel);
             }
             ENTER => self.kernel().enter()?,

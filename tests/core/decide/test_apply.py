@@ -199,7 +199,10 @@ def test_states_that_changed_since_the_host_looked_are_looked_at_again(most: int
 
 def test_a_look_from_before_the_last_snapshot_does_not_count() -> None:
     world = world_of("a")
-    world.state.cells.at = 4
+    world.snapshot()
+    world.seal()
+    world.kernel.rebase(world.kernel.snapshot(world.put).document)
+    assert world.kernel.base > 3
     answer = refused(world.kernel.admit(signed(world, checked=3, state=WIDER), world.stamp()))
     assert answer.rule is Rule.MANIFEST_CHECK_IS_OLD
 

@@ -118,7 +118,16 @@ class Cells:
     Not thread-safe.
     """
 
-    __slots__ = ("_read", "_resting_max", "_stale", "active", "at", "shelves", "spilling")
+    __slots__ = (
+        "_read",
+        "_resting_max",
+        "_stale",
+        "active",
+        "at",
+        "remembers_deleted",
+        "shelves",
+        "spilling",
+    )
 
     def __init__(
         self, read: BlobReader = _no_blobs, *, at: int = 0, limits: Limits = LIMITS
@@ -131,6 +140,9 @@ class Cells:
         """The record that the base was taken after; a cell with a later ``changed`` is dirty."""
         self.spilling = Spilling(limits)
         """Which packed cells leave memory, and the pins of those that have left it."""
+        self.remembers_deleted = False
+        """Whether a rebase may come although nothing is spilled, as for a reader that follows a
+        world. Else deleted cells that the base never had are forgotten."""
         self._read = read
         """Reads index nodes, states and keys: durable ones, and those of frames on their way."""
         self._resting_max = RESTING_MAX
@@ -378,7 +390,7 @@ class Cells:
         if cell.declared is not None:
             shelf.declared[cell.declared] -= 1
         # The base may still have the cell, or a snapshot in progress may bring it back.
-        if self.spilling.is_on or shelf.base.count:
+        if self.spilling.is_on or self.remembers_deleted or shelf.base.count:
             shelf.delta[cell.id] = Packed(cell.changed, None)
 
     def _pack_oldest(self, shelf: Shelf) -> None:

@@ -56,6 +56,8 @@ def restore(
     state = (
         empty_state(store, limits=limits) if row is None else state_of(store, row, limits=limits)
     )
+    # A reader continues from snapshots that were taken earlier and are recorded later.
+    state.cells.remembers_deleted = True
     if at is None or at == head.seq:
         catch_up(state, store, head, progress=progress)
     else:

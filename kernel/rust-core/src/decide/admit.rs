@@ -99,20 +99,20 @@ pub struct MigratingApply {
 /// The next need of a migrating apply.
 pub enum Applied {
     Runs(Progress),
-    Decided { decided: Decided, keep: Vec<(Hash, Rc<[u8]>)> },
+    Decided(Decided),
 }
 
 impl MigratingApply {
-    /// Continue to the next call of a module, or to the end. `Progress::Done` and `Progress::Failed` are
-    /// never the answer.
+    /// Continue until the host must do something, or to the end. `Progress::Done` and
+    /// `Progress::Failed` are never the answer.
     pub fn next(&mut self, state: &State, blobs: &dyn Blobs) -> Result<Applied, Stop> {
         match self.migration.next(state, blobs)? {
-            Progress::Done { cells, keep } => {
+            Progress::Done(cells) => {
                 let decided = applied(state, &self.manifest_input, self.stamp, cells)?;
-                Ok(Applied::Decided { decided, keep })
+                Ok(Applied::Decided(decided))
             }
             Progress::Failed(standing) => Err(in_the_way(standing).into()),
-            call => Ok(Applied::Runs(call)),
+            need => Ok(Applied::Runs(need)),
         }
     }
 

@@ -45,10 +45,10 @@ type Held = OrderedMap<Hash, Rc<[u8]>>;
 struct Puts {
     uncommitted: Held,
     size: u64,
-    /// Above so many bytes, blobs are handed to the host; None if it keeps none.
+    /// From so many bytes on, the host makes blobs durable; None if it keeps none.
     kept_bytes: Option<u64>,
-    /// Blobs that the host takes with the next call.
-    to_keep: Held,
+    /// Whether a cell was stored since the host was asked.
+    has_stored: bool,
     nodes: Held,
     nodes_before: Held,
     host: BlobReader,
@@ -64,14 +64,14 @@ impl Puts {
         hash
     }
 
-    /// Let the host make the blobs durable if there are many.
-    fn keep_many(&mut self) {
-        if self.kept_bytes.is_some_and(|most| self.size >= most) {
-            for (hash, data) in std::mem::take(&mut self.uncommitted).into_entries() {
-                self.to_keep.insert(hash, data);
-            }
-            self.size = 0;
+    /// The blobs that the host makes durable now, after each stored cell if there are many.
+    fn keep(&mut self) -> Option<Vec<(Hash, Rc<[u8]>)>> {
+        let is_full = self.kept_bytes.is_some_and(|most| self.size >= most);
+        if !std::mem::take(&mut self.has_stored) || !is_full {
+            return None;
         }
+        self.size = 0;
+        Some(std::mem::take(&mut self.uncommitted).into_entries())
     }
 
     /// Store a node of an index; the next slice may read it.
@@ -92,7 +92,7 @@ struct Reading(Rc<RefCell<Puts>>);
 impl Blobs for Reading {
     fn read(&self, hash: &Hash) -> Outcome<Vec<u8>> {
         let puts = self.0.borrow();
-        for blobs in [&puts.nodes, &puts.nodes_before, &puts.uncommitted, &puts.to_keep] {
+        for blobs in [&puts.nodes, &puts.nodes_before, &puts.uncommitted] {
             if let Some(data) = blobs.get(hash) {
                 return Ok(data.to_vec());
             }
@@ -111,10 +111,12 @@ pub struct MigratedCells {
 
 /// The next need of a migration.
 pub enum Progress {
-    /// The host runs a call. Before that it makes the blobs of `keep` durable.
-    Call { call: Call, keep: Vec<(Hash, Rc<[u8]>)> },
-    /// It is over. The host has made the blobs of `keep` durable before it commits the record.
-    Done { cells: MigratedCells, keep: Vec<(Hash, Rc<[u8]>)> },
+    /// The host runs a call.
+    Call(Call),
+    /// The host makes these blobs durable.
+    Keep(Vec<(Hash, Rc<[u8]>)>),
+    /// It is over.
+    Done(MigratedCells),
     /// The first cells that the new modules cannot convert.
     Failed(Vec<Blocker>),
 }
@@ -156,7 +158,7 @@ impl Migration {
             uncommitted: Held::default(),
             size: 0,
             kept_bytes: keeps.then_some(state.limits.kept_bytes),
-            to_keep: Held::default(),
+            has_stored: false,
             nodes: Held::default(),
             nodes_before: Held::default(),
             host: read.clone(),
@@ -171,9 +173,14 @@ impl Migration {
         }
     }
 
-    /// Convert cells until a module must run, or to the end. Damage if a stored state cannot be read.
+    /// Convert cells until the host must do something, or to the end. Damage if a stored state cannot
+    /// be read.
     pub fn next(&mut self, state: &State, blobs: &dyn Blobs) -> Outcome<Progress> {
         loop {
+            let keep = self.puts.borrow_mut().keep();
+            if let Some(blobs) = keep {
+                return Ok(Progress::Keep(blobs));
+            }
             if self.current.is_none() {
                 let Some(name) = self.workflows.pop_front() else { return Ok(self.done(state)) };
                 self.current = Some(self.begun(name)?);
@@ -190,7 +197,7 @@ impl Migration {
                         Some((source, old_state)) => {
                             let call = current.call(&source, &cell.borrow().id, &old_state)?;
                             current.running = Some(cell);
-                            return Ok(Progress::Call { call, keep: self.to_keep() });
+                            return Ok(Progress::Call(call));
                         }
                     }
                 }
@@ -271,7 +278,7 @@ impl Migration {
             current.flush(&self.puts)?;
             self.puts.borrow_mut().turn();
         }
-        self.puts.borrow_mut().keep_many();
+        self.puts.borrow_mut().has_stored = true;
         Ok(())
     }
 
@@ -291,17 +298,11 @@ impl Migration {
             self.failed.truncate(limit);
             return Progress::Failed(std::mem::take(&mut self.failed));
         }
-        let keep = self.to_keep();
         let uncommitted = std::mem::take(&mut self.puts.borrow_mut().uncommitted);
-        let cells = MigratedCells {
+        Progress::Done(MigratedCells {
             migrated: std::mem::take(&mut self.migrated),
             blobs: uncommitted.into_entries(),
-        };
-        Progress::Done { cells, keep }
-    }
-
-    fn to_keep(&self) -> Vec<(Hash, Rc<[u8]>)> {
-        std::mem::take(&mut self.puts.borrow_mut().to_keep).into_entries()
+        })
     }
 }
 

@@ -43,7 +43,7 @@ pub fn read_report_head(report: &[u8]) -> Result<ReportHead, String> {
         .map_err(|problem| format!("it is not canonical CBOR: {problem}"))?;
     head_of(&value).ok_or_else(|| {
         format!(
-            "expected a map with format '{REPORT_FORMAT}', world, base, document, mode, leaves, \
+            "expected a map with format {REPORT_FORMAT}, world, base, document, mode, leaves, \
              from, to and frame"
         )
     })

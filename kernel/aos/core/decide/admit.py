@@ -182,7 +182,7 @@ def _unsigned(state: State, manifest_input: ManifestInput, document: Hash) -> Re
             f"{quoted(manifest_input.principal)} is not an operator of this world: expected "
             + " or ".join(operator.name for operator in state.operators),
         )
-    if manifest_input.serial != state.serial:
+    if type(manifest_input.serial) is not int or manifest_input.serial != state.serial:
         return refusal(
             Rule.MANIFEST_SERIAL_IS_WRONG,
             f"manifest serial: expected {state.serial}, found {describe(manifest_input.serial)} "

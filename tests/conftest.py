@@ -1,5 +1,5 @@
 """For every test: one seed for all random choices of the run; compiled code in a folder of the run,
-which all its processes share; the kernel in Python, unless ``AOS_CORE`` or a test names another;
+which all its processes share; the reference, unless ``AOS_CORE`` or a test names another;
 a test that hangs ends its process with the stacks of all threads.
 
 The run prints its seed, its part, and the files that took most processor time.

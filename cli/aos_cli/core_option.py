@@ -25,7 +25,7 @@ Core = Annotated[
     option(
         "|".join(CORES),
         "Kernel that decides, unless a process runs the world already: python, the reference, or "
-        "fast, the one in Rust (default: AOS_CORE, else the host chooses).",
+        "fast, the second kernel (default: AOS_CORE, else the host chooses).",
         "--core",
         parser=core_kind,
     ),

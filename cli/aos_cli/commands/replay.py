@@ -82,7 +82,7 @@ def replay(
     core: Annotated[
         Core | None,
         typer.Option(
-            help="Decide again with the kernel in Python, with the one in Rust (fast), or with "
+            help="Decide again with the reference (python), with the second kernel (fast), or with "
             "both, which must agree (default: AOS_CORE, else the kernel that did not write the "
             "journal)."
         ),

@@ -41,11 +41,10 @@ from aos.core.pending import Sealed
 from aos.core.state.cell import Cell
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.state import State
-from aos.fastcore.decide_core import DecideCore
+from aos.fastcore.fast_kernel import FastKernel
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash, content_hash
 from tests.fastcore.lockstep import Differs, differing, plain
-from tests.fastcore.owned import on_owner
 from tests.fastcore.owned_kernel import open_owned
 
 T = TypeVar("T")
@@ -399,9 +398,9 @@ def keep_resting(reference: Kernel | None, second: KernelProtocol, most: int) ->
     if reference is not None:
         reference.state.cells._resting_max = most
         reference.state.cells.spilling.is_on = True
+    kernel: FastKernel = cast("Any", second)._kernel
+    kernel._resting_max = most
     second.spill()
-    core: DecideCore = cast("Any", second)._kernel._core
-    on_owner(lambda: core.keep(most, spills=True))
 
 
 def _tried(function: Callable[[], T]) -> tuple[T | None, BaseException | None]:

@@ -28,10 +28,15 @@ records: that takes less time than to load the second kernel and its engine."""
 
 
 class ChosenCore(NamedTuple):
-    """A kernel and the function that opens it."""
+    """A kernel and the function that opens it.
+
+    With ``gives_way`` nobody named it: a world that does not fit into its memory is opened with the
+    reference (CR-37a).
+    """
 
     kind: CoreKind
     opens: OpenKernel
+    gives_way: bool = False
 
 
 def reference_core() -> ChosenCore:
@@ -68,4 +73,5 @@ def choose_core(
     if code is None:
         compile_in_child(module_cache)
         return reference_core()
-    return ChosenCore(CoreKind.FAST, partial(open_fast_kernel, code=code))
+    opens = partial(open_fast_kernel, code=code)
+    return ChosenCore(CoreKind.FAST, opens, gives_way=explicit is None)

@@ -24,6 +24,13 @@ class CoreFull(CoreDefect):
             "AOS_CORE_MEMORY_MIB, or with --core python, to continue from there)"
         )
 
+    def gives_way(self) -> str:
+        """Return why the reference runs the world, and how to change that (CR-37a)."""
+        return (
+            "this world does not fit into the fast core, so the kernel in Python runs it: "
+            f"{self}; a larger AOS_CORE_MEMORY_MIB makes room, and --core python skips the attempt"
+        )
+
 
 class CoreUnusable(Exception):
     """An operation after one that left the core's world half changed, or after a trap (CR-12). The

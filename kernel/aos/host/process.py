@@ -297,7 +297,7 @@ async def _restored(
 
     def restore() -> RestoredWorld:
         core = choose_core(settings.core, cache=lambda: cache, note=end.note)
-        return restored_world(store, folder.world, core=core, progress=tell)
+        return restored_world(store, folder.world, core=core, progress=tell, note=end.note)
 
     try:
         return await asyncio.to_thread(restore)

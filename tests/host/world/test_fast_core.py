@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import signal
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,11 +20,13 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE
 from aos.core.journal.records import Event, Start
 from aos.errors import Damage
+from aos.fastcore import core_choice, fast_kernel
 from aos.fastcore.buffer import CoreInstance
 from aos.fastcore.compiled_core import live_code
 from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
 from aos.fastcore.errors import CoreDefect
-from aos.fastcore.fold_core import CoreOperation
+from aos.fastcore.fold_core import RESERVE_BYTES, CoreOperation
+from aos.host.door import direct
 from aos.host.door.writer import open_writer
 from aos.host.errors import WorldStopped
 from aos.host.folder.folder import open_folder
@@ -28,6 +34,7 @@ from aos.host.folder.making import init_world
 from aos.host.world.core_thread import CoreThread
 from aos.prove.replay.replay_store import replay_store
 from aos.sandbox.cache import standard_cache
+from aos.sandbox.caps import MIB
 from aos.store.lock import WorldLock
 from aos.values.cbor import encode
 from tests.host.puppet import asks, do
@@ -197,6 +204,99 @@ def test_a_damaged_frame_is_the_same_damage_for_both_kernels(world: Path) -> Non
         put_back(world / "store", (2).to_bytes(8, "big"), before)
 
     assert isinstance(send(world, do("a"))[0], Admitted)
+
+
+# A world that does not fit into the core
+
+
+@pytest.fixture
+def big_world(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A world with events in 1,500 mailboxes, which take more than the 1 MiB that a core may
+    allocate. The second kernel is the default, for short folds, too."""
+    monkeypatch.delenv(CORE_VARIABLE, raising=False)
+    answers = send(world, *(do(f"k{number}", bytes(900)) for number in range(1500)))
+    assert all(isinstance(answer, Admitted) for answer in answers)
+    monkeypatch.setattr(core_choice, "DEFAULT_CORE", FAST)
+    monkeypatch.setattr(direct, "SHORT_FOLD_RECORDS", 0)
+    monkeypatch.setattr(fast_kernel, "memory_bytes_of", lambda: RESERVE_BYTES + MIB)
+    return world
+
+
+LINE = re.compile(
+    r"this world does not fit into the fast core, so the kernel in Python runs it: operation \w+ "
+    r"of the fast core: its memory is full \(AOS_CORE_MEMORY_MIB is 65, .*\(before record \d+\); a "
+    r"larger AOS_CORE_MEMORY_MIB makes room, and --core python skips the attempt"
+)
+
+
+def test_a_default_core_that_is_full_gives_way_to_the_reference(
+    big_world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-37a, CR-35: with one line, and without the full core in memory."""
+    cores: list[weakref.ref[CoreInstance]] = []
+    alive: list[int] = []
+    make = CoreInstance.__init__
+
+    def remembered(self: CoreInstance, *arguments: Any, **more: Any) -> None:
+        cores.append(weakref.ref(self))
+        make(self, *arguments, **more)
+
+    def progress(_: int, __: int) -> None:
+        alive.append(sum(core() is not None for core in cores))
+
+    monkeypatch.setattr(CoreInstance, "__init__", remembered)
+    notes: list[str] = []
+    gc.disable()  # the full core is freed on purpose, and not by chance
+    try:
+        with open_writer(big_world, report=notes.append, progress=progress) as writer:
+            [answer] = writer.send([do("more")])
+    finally:
+        gc.enable()
+    assert isinstance(answer, Admitted)
+    [note] = notes
+    assert LINE.fullmatch(note), note
+    assert len(cores) == 1
+    assert alive[0] == 1
+    assert alive[-1] == 0
+
+    assert run(big_world, until_idle=True, report=notes.append).is_idle
+    assert len(cores) == 2
+    assert [line for line in notes if LINE.fullmatch(line)] == [note, note]
+    assert cores_of(big_world) == ["python"]
+
+
+def test_a_named_core_that_is_full_stops_in_words(
+    big_world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-37a: the reference does not take the place of a kernel that was named."""
+    words = (
+        r"could not be opened: operation \w+ of the fast core: its memory is full \(.* is 65, .*"
+        r"everything acknowledged is durable; start again with a larger AOS_CORE_MEMORY_MIB, or "
+        r"with --core python"
+    )
+    for name, core in (("", FAST), ("fast", None)):
+        monkeypatch.setenv(CORE_VARIABLE, name)
+        with pytest.raises(WorldStopped, match=words):
+            open_writer(big_world, core=core)
+        with pytest.raises(WorldStopped, match=words):
+            run(big_world, until_idle=True, core=core)
+
+    assert cores_of(big_world) == []
+    monkeypatch.undo()
+    assert run(big_world, until_idle=True, core=FAST).is_idle
+
+
+def test_a_default_core_with_a_defect_does_not_give_way(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-36, CR-37a"""
+    monkeypatch.delenv(CORE_VARIABLE, raising=False)
+    monkeypatch.setattr(core_choice, "DEFAULT_CORE", FAST)
+    with (
+        defect_in(CoreOperation.FOLD_FRAME),
+        pytest.raises(WorldStopped, match="a defect of the fast core"),
+    ):
+        run(world, until_idle=True)
 
 
 # The thread

@@ -97,7 +97,8 @@ class Direct:
     ) -> Self:
         """Open the store under ``lock``. The lock now belongs to this; a failure releases it.
 
-        ``core`` is as for ``choose_core``, which reports by ``report``.
+        ``core`` is as for ``choose_core``, which reports by ``report``, as ``restored_world``
+        does.
         """
         with contextlib.ExitStack() as stack:
             stack.callback(lock.release)
@@ -111,7 +112,7 @@ class Direct:
                 note=note,
                 short_fold=records_to_fold(store) <= SHORT_FOLD_RECORDS,
             )
-            live = restored_world(store, folder.world, core=chosen, progress=progress)
+            live = restored_world(store, folder.world, core=chosen, progress=progress, note=note)
             stack.callback(live.thread.close)
             world = live.figures
             check_key(world.world_key, key)

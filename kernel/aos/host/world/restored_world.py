@@ -3,6 +3,8 @@ reads and verifies with (spec/host.md, H-40)."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aos.core.journal.frame import Tip
@@ -10,7 +12,7 @@ from aos.core.kernel_protocol import KernelFigures, KernelProtocol
 from aos.core.limits import LIMITS, Limits
 from aos.fastcore.core_choice import ChosenCore, reference_core
 from aos.fastcore.core_kind import CoreKind
-from aos.fastcore.errors import CoreDefect
+from aos.fastcore.errors import CoreDefect, CoreFull
 from aos.host.errors import Stopping, WorldStopped
 from aos.host.folder.restore import Progress, restore_kernel
 from aos.host.world.core_thread import CoreThread
@@ -44,18 +46,20 @@ def restored_world(
     *,
     core: ChosenCore | None = None,
     progress: Progress | None = None,
+    note: Callable[[str], None] = lambda _: None,
     limits: Limits = LIMITS,
 ) -> RestoredWorld:
     """Restore the world in ``store`` for an engine, on a new thread for its kernel. ``core`` opens
-    the kernel (default: the reference). ``progress`` is called on that thread.
+    the kernel (default: the reference). ``progress`` and ``note`` are called on that thread:
+    ``note`` with one line if the reference takes the place of a core that is full (CR-37a).
 
     An exception while this waits, such as ``KeyboardInterrupt``, ends the fold first.
 
     Raises:
         Damage: As ``restore_kernel``.
-        WorldStopped: The core has a defect.
+        WorldStopped: The core has a defect, or its memory is full and it does not give way.
     """
-    kind, opens = core or reference_core()
+    chosen = core or reference_core()
     thread = CoreThread()
 
     def advance(seq: int, total: int) -> None:
@@ -64,7 +68,7 @@ def restored_world(
         if progress is not None:
             progress(seq, total)
 
-    def restore() -> RestoredWorld:
+    def restore_with(core: ChosenCore) -> RestoredWorld:
         blobs, signatures = Overlay(store.blob), Signatures()
         kernel = restore_kernel(
             store,
@@ -74,17 +78,28 @@ def restored_world(
             progress=advance,
             limits=limits,
             keeps=True,
-            opens=opens,
+            opens=core.opens,
         )
         return RestoredWorld(
             kernel=kernel,
-            core=kind,
+            core=core.kind,
             thread=thread,
             blobs=blobs,
             signatures=signatures,
             tip=kernel.tip,
             figures=kernel.figures(),
         )
+
+    def restore() -> RestoredWorld:
+        try:
+            return restore_with(chosen)
+        except CoreFull as full:
+            if not chosen.gives_way:
+                raise
+            note(full.gives_way())
+        # The functions that a core calls refer to it: only this frees its memory at once.
+        gc.collect()
+        return restore_with(reference_core())
 
     try:
         return thread.call(restore)

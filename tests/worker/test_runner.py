@@ -27,7 +27,7 @@ from aos.worker import (
     redacted_output,
 )
 from aos.worker.api import EffectFunction
-from aos.worker.calls import Callers
+from aos.worker.calls import Callers, CallThreads
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.lease_check import LeaseCheck
 from aos.worker.runner import TaskRunner
@@ -318,10 +318,12 @@ class Leases:
     is_here: bool
     asked: int = 0
 
-    def is_certain(self, _: Hash) -> bool:
+    def is_certain(self, _: Hash, attempt: int) -> bool:
+        assert attempt == 1
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
 
-    async def confirm(self, _: Hash) -> bool:
+    async def confirm(self, _: Hash, attempt: int) -> bool:
+        assert attempt == 1
         self.asked += 1
         return self.is_here
 
@@ -361,6 +363,33 @@ def test_a_function_begins_only_if_its_lease_is_certain_in_that_moment(
 
     rehearse([once if is_async else plain_once], scene, leases=leases)
     assert (found, leases.asked) == (ran, asked)
+
+
+@pytest.mark.parametrize("end", ["is canceled", "is late"])
+def test_a_call_without_a_thread_does_not_begin_once_its_attempt_is_over(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """W-3a: its result has been reported, and the task may run elsewhere."""
+    threads: list[Callable[[], None]] = []
+    monkeypatch.setattr(CallThreads, "submit", lambda _, work: threads.append(work))
+    ran: list[int] = []
+
+    @effect("test/once@1", timeout_s=0.05 if end == "is late" else 60)
+    def once(params: Plain, ctx: EffectContext) -> Plain:
+        ran.append(ctx.attempt)
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/once@1")
+        while not threads:  # noqa: ASYNC110  # nothing reports it
+            await asyncio.sleep(0.001)
+        if end == "is canceled":
+            node.cancel(1, "test/once@1")
+        assert (await node.result())[0] == ("canceled" if end == "is canceled" else "timeout")
+        threads.pop()()
+
+    rehearse([once], scene, leases=Leases([True], is_here=True))
+    assert not ran
 
 
 def test_a_huge_result_parks_its_task() -> None:

@@ -157,6 +157,26 @@ def test_a_heartbeat_never_answers_with_the_lease_of_another_worker() -> None:
     play(scene)
 
 
+def test_a_lease_is_released_even_if_another_claim_has_the_plan_step_before_the_answer() -> None:
+    """N-52b: a claim that waits gets it one millisecond later."""
+
+    async def scene(node: ScheduledStage) -> None:
+        await answer(node, claim(node, "ann", "1"))
+        item = {"task": "step:0:i-1", "epoch": 1}
+        releasing = asyncio.ensure_future(node.steps.release([item], {"worker": "ann"}, Token()))
+        await turns(3)
+        [job] = scheduled_loop().jobs
+        job.carry_out()
+        node.stage.advance(SECOND)
+        assert node.stage.claim("bob") == "Claimed 0 2"
+        node.read_journal()
+        await node.settle_down()
+
+        assert await releasing == [{"task": "step:0:i-1", "answer": "released"}]
+
+    play(scene)
+
+
 def test_a_claim_that_lost_a_race_waits_for_the_next_plan_step() -> None:
     """L-32: the instance refuses the claim, because another one came first."""
 

@@ -325,6 +325,30 @@ def test_a_request_of_a_closed_connection_that_comes_late_leaves_the_tasks_to_it
     play(tmp_path, scene)
 
 
+@pytest.mark.parametrize(("effect", "epochs"), [(PAY, [2]), (ONCE, [])])
+@pytest.mark.parametrize("delivery", [Delivery.UNREAD, Delivery.IN_DOUBT])
+def test_an_attempt_that_two_answers_have_named_is_not_given_out_again(
+    tmp_path: Path, effect: str, epochs: list[int], delivery: Delivery
+) -> None:
+    """N-52a: a request comes after its repetition, whose answer the worker has read, and the end of
+    its connection comes later still."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", effect=effect)
+        late = Connection()
+        [task] = await stage.claim("ann", "1")
+        assert await stage.claim("ann", "1", connection=late) == [task]
+
+        late.ends(delivery)
+        await stage.settle_down()
+
+        assert [each["epoch"] for each in await stage.claim("bob", "2")] == epochs
+        if effect == ONCE:
+            assert (await stage.result(task))["answer"] == "settled"
+
+    play(tmp_path, scene)
+
+
 def test_a_lost_lease_is_followed_by_the_next_attempt_which_the_journal_has(
     tmp_path: Path,
 ) -> None:

@@ -139,8 +139,10 @@ class ClaimClients:
         request.is_read, request.has_client = True, False
         for document in request.answer["tasks"]:
             self.takes(request, document)
-        if (request.worker, request.claim) in self._late:
-            self.reset(request)  # its leases may end with the connection of the late request
+
+    def is_in_doubt(self, request: ClaimRequest) -> bool:
+        """Whether leases of a claim may have ended with the connection of a late request."""
+        return (request.worker, request.claim) in self._late
 
     def a_delivery_is_known(self) -> None:
         """READ proves nothing; UNREAD is certain; a reset may follow a read answer."""

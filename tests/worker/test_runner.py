@@ -89,7 +89,7 @@ class Node:
         return [each for each in self.heard if each["op"] == "done"]
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
@@ -698,7 +698,7 @@ def test_a_plain_call_past_its_timeout_is_not_retried_while_it_still_runs() -> N
     @effect("test/quick-retried@1", concurrency=2)
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
         calls.append(ctx.attempt)
-        release.wait(5)
+        release.wait(60)
         return {"n": 1}
 
     async def scene(node: Node) -> None:
@@ -722,7 +722,7 @@ def test_a_thread_of_an_async_call_outlives_no_attempt(fails: bool) -> None:
         calls.append(ctx.attempt)
 
         def work() -> None:
-            release.wait(5)
+            release.wait(60)
             over.append(ctx.is_over)
 
         thread = asyncio.ensure_future(asyncio.to_thread(work))
@@ -770,7 +770,7 @@ def test_an_overdue_call_keeps_its_slot_until_it_ends() -> None:
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
         running.append(params["n"])
         if params["n"] == 1:
-            release.wait(5)
+            release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -791,7 +791,7 @@ def test_when_all_slots_are_overdue_the_node_is_asked_to_end_the_process() -> No
 
     @effect("test/quick@1", concurrency=2)
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
-        release.wait(5)
+        release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -810,7 +810,7 @@ def test_a_function_that_blocks_the_loop_is_found_out() -> None:
 
     @effect("test/quick@1", concurrency=9)
     async def blocks(params: Plain, ctx: EffectContext) -> Plain:
-        release.wait(5)
+        release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -1136,7 +1136,7 @@ def test_a_call_that_outlives_its_task_still_prints_no_secret() -> None:
 
     @effect("test/quick@1")
     def stuck(_: Plain, ctx: EffectContext) -> Plain:
-        go_on.wait(5)
+        go_on.wait(60)
         return {"n": 1}
 
     async def scene(node: Node) -> None:
@@ -1144,7 +1144,7 @@ def test_a_call_that_outlives_its_task_still_prints_no_secret() -> None:
         await node.until(lambda: bool(node.done))
         assert len(redacted_output._HIDDEN) == 1
         go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while redacted_output._HIDDEN:  # noqa: ASYNC110  # nothing is sent when a late call ends
                 await asyncio.sleep(0.005)
 

@@ -38,7 +38,7 @@ async def pay(params: Plain, ctx: EffectContext) -> Plain:
 
 async def until(stage: Stage, holds: Callable[[], bool]) -> None:
     """Wait while time passes at the node."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
             await stage.work.tick()
@@ -162,7 +162,7 @@ def test_it_claims_for_free_slots_alone(tmp_path: Path) -> None:
     @effect(PAY, concurrency=2)
     def slow(params: Plain, ctx: EffectContext) -> Plain:
         running.append(str(ctx.issuer_ref))
-        assert go.wait(10)
+        assert go.wait(60)
         return {"ref": "r"}
 
     @effect(ONCE, concurrency=1)
@@ -311,7 +311,7 @@ def test_a_request_that_the_node_refuses_as_a_whole_costs_one_result_only(tmp_pa
     @effect(PAY, concurrency=3, attempts=1)
     def slow(params: Plain, ctx: EffectContext) -> Plain:
         ctx.progress("step", {"refused": 1})
-        together.wait(10)
+        together.wait(60)
         return {"ref": "refuse me" if ctx.issuer_ref == "b" else "fine"}
 
     class Strict(NodeWire):

@@ -16,6 +16,7 @@ import pytest
 from aos.host.door.writer import open_writer
 from aos.manifest.load import load
 from aos.manifest.packages import package
+from aos.values.digests import hash_text
 from tests.cli.shell import here, start
 from tests.node.linear.test_step_claims import DONE, Api
 from tests.node.linear.worlds import PLAN, make_world, manifest
@@ -187,6 +188,8 @@ def test_two_versions_of_a_plan_and_a_new_module_while_instances_wait(tmp_path: 
         name = "aos/linear.module@1"
         assert before.modules[name].hash != after.modules[name].hash
 
+        in_force = hash_text(after.hash)
+        wait_until(lambda: in_force in client.get("/v1/world").text)
         wait_until(lambda: api.post("linear/start", instance="new", plan="job")[0] in (200, 409))
         assert [each["step"] for each in api.show("new")["steps"]] == ["END"]
         assert len(api.show("old")["steps"]) == 3

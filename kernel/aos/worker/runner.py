@@ -348,9 +348,7 @@ class TaskRunner:
         leases, intent, attempt = self._leases, job.intent, job.attempt
         if leases is None:
             return function
-        return GuardedCall(
-            function, lambda: not ctx.is_over and leases.is_certain(intent, attempt)
-        )
+        return GuardedCall(function, lambda: not ctx.is_over and leases.is_certain(intent, attempt))
 
     async def _begun_attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy

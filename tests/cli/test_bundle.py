@@ -129,7 +129,7 @@ def test_an_interrupted_replay_of_a_file_ends_with_130(tmp_path: Path, world: Pa
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "b")], env=environment(), capture_output=True,
-        timeout=60, check=False,
+        timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 130, done.stderr
 

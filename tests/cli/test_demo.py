@@ -97,7 +97,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> 
         time.sleep(0.3)
         assert len(living(str(tmp_path))) >= 2
         os.kill(demo.pid, signal.SIGINT)
-        _, err = demo.communicate(timeout=30)
+        _, err = demo.communicate(timeout=120)
     finally:
         demo.kill()
         demo.wait()

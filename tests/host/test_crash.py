@@ -85,7 +85,7 @@ def test_acknowledged_inputs_survive_a_killed_host_and_effects_keep_their_identi
         assert not settled & set(open_intents(world))
 
     last = tmp_path / "last"
-    assert start(world, last, "--until-idle").wait(20) == 0
+    assert start(world, last, "--until-idle").wait(120) == 0
     assert not settled & set(lines(last, "published"))
     assert not open_intents(world)
     whole = records(world)
@@ -173,14 +173,14 @@ def test_a_host_that_is_told_to_stop_ends_with_success_and_loses_nothing(
             answers: list[Answer] = list(writer.send(do("a", asks("x")) for _ in range(40)))
         assert ask_running(world, "status")["open_intents"] >= 0
         host.send_signal(signal.SIGINT)
-        assert host.wait(20) == 0
+        assert host.wait(120) == 0
     finally:
         host.kill()
         host.wait()
     assert not (world / "aos.sock").exists()
     last = answers[-1]
     assert isinstance(last, Admitted)
-    assert start(world, tmp_path / "last", "--until-idle").wait(20) == 0
+    assert start(world, tmp_path / "last", "--until-idle").wait(120) == 0
     with open_reader(world) as reader:
         assert reader.seq >= last.seq
         assert not reader.state.intents

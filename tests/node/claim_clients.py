@@ -54,6 +54,8 @@ class ClaimClients:
         self.rng = rng
         self.requests: list[ClaimRequest] = []
         self._count = 0
+        self._late: set[tuple[str, str]] = set()
+        """Claims of which an earlier request came late, on a connection that was open."""
 
     def send_claim(self, request: ClaimRequest) -> Awaitable[dict[str, Any]]:
         raise NotImplementedError
@@ -85,9 +87,13 @@ class ClaimClients:
             self._arrives_late(request)
 
     def _arrives_late(self, request: ClaimRequest) -> None:
-        """The front reads an earlier request, of a connection that is closed, after a later one."""
+        """The front reads an earlier request after a later one, and the end of its connection with
+        it, or later still."""
         late = ClaimRequest(request.worker, request.claim, has_client=False)
-        late.connection.is_closed = True
+        late.connection.is_closed = self.rng.random() < 0.6
+        if not late.connection.is_closed:
+            self._late.add((request.worker, request.claim))
+            self.reset(request)
         late.answering = asyncio.ensure_future(self.send_claim(late))
         self.requests.insert(0, late)
 
@@ -133,6 +139,10 @@ class ClaimClients:
         request.is_read, request.has_client = True, False
         for document in request.answer["tasks"]:
             self.takes(request, document)
+
+    def is_in_doubt(self, request: ClaimRequest) -> bool:
+        """Whether leases of a claim may have ended with the connection of a late request."""
+        return (request.worker, request.claim) in self._late
 
     def a_delivery_is_known(self) -> None:
         """READ proves nothing; UNREAD is certain; a reset may follow a read answer."""

@@ -53,7 +53,7 @@ def node(world: Path, tmp_path: Path) -> Iterator[Started]:
 
 def read(node: Started, path: str, token: str | None = None) -> httpx.Response:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    answer = httpx.get(node.url + path, headers=headers, timeout=30)
+    answer = httpx.get(node.url + path, headers=headers, timeout=120)
     assert answer.status_code == 200, answer.text
     return answer
 
@@ -69,7 +69,7 @@ def ahead_s(node: Started, token: str | None = None) -> float:
 
 def page_text(node: Started) -> str:
     """The page of the world."""
-    with httpx.Client(base_url=node.url, headers={"accept": "text/html"}, timeout=30) as browser:
+    with httpx.Client(base_url=node.url, headers={"accept": "text/html"}, timeout=120) as browser:
         [address] = set(re.findall(r'href="(/w/[^/"?]+)/?"', browser.get("/").text))
         answer = browser.get(address, follow_redirects=True)
     assert answer.status_code == 200

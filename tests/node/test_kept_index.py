@@ -37,7 +37,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110  # no event tells it
             await asyncio.sleep(0.02)
 

@@ -39,7 +39,7 @@ def test_changed_settings_hold_without_a_stop_and_leases_stay(
     ):
         items = {"items": [event(f"r-{number}") for number in range(3)]}
         assert client.post("/v1/events", json=items).status_code == 200
-        claimed = client.post("/v1/work/claim", json={**body, "claim": "1", "wait_ms": 5_000})
+        claimed = client.post("/v1/work/claim", json={**body, "claim": "1", "wait_ms": 30_000})
         [task] = claimed.json()["tasks"]
         [first] = node.fronts()
 
@@ -53,7 +53,7 @@ def test_changed_settings_hold_without_a_stop_and_leases_stay(
         os.kill(node.process.pid, signal.SIGHUP)
         wait_until(lambda: node.fronts() not in ([], [first]))
         [second] = node.fronts()
-        more = claimed_later(node.url, {**body, "claim": "2", "wait_ms": 5_000})
+        more = claimed_later(node.url, {**body, "claim": "2", "wait_ms": 30_000})
         assert len(more) == 1, "one of two places is taken by the lease from before"
         beat = httpx.post(
             f"{node.url}/v1/work/heartbeat",

@@ -508,7 +508,7 @@ def test_a_reader_opened_before_the_first_pack_finds_it(tmp_path: Path) -> None:
     with LmdbStore.open(folder) as store:
         store.put_blobs(blobs(A))
 
-        out, said = child.communicate("\n", timeout=30)
+        out, said = child.communicate("\n", timeout=120)
 
     assert out == f"{len(A)}\n", said
 

@@ -665,7 +665,7 @@ def test_an_effect_that_does_not_end_is_left_open_when_the_node_stops(
     begun = time.monotonic()
     journal = act(actors, play)
 
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert journal.outcomes == []
     assert journal.lines[-1] == "[actors] setup left"
 
@@ -699,11 +699,11 @@ asyncio.run(scene())
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         check=False,
-        timeout=20,
+        timeout=120,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     pid = int(done.stdout)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline:
         if not Path(f"/proc/{pid}/cmdline").read_bytes():
             break  # it has ended and is not reaped
@@ -1041,7 +1041,7 @@ def test_a_worker_started_by_hand_says_so() -> None:
         env={**os.environ, "PYTHONPATH": str(Path(aos.__file__).parent.parent)},
         capture_output=True,
         check=False,
-        timeout=20,
+        timeout=120,
     )
 
     assert done.returncode == BadUsage.exit_code
@@ -1088,5 +1088,5 @@ def test_a_process_that_was_suspended_while_its_node_died_begins_nothing(tmp_pat
         )  # fmt: skip
         ours.close()
         os.kill(process.pid, signal.SIGCONT)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     assert not began.exists()

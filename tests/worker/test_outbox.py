@@ -61,7 +61,7 @@ def test_a_result_leaves_before_the_node_is_asked_to_end_the_process(tmp_path: P
 
     @effect("test/quick@1", concurrency=1)
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
-        release.wait(5)
+        release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -213,7 +213,7 @@ def test_a_call_that_continues_past_its_end_sends_no_more_reports() -> None:
     @effect("test/quick@1")
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
         ctx.progress("before")
-        release.wait(5)
+        release.wait(60)
         ctx.progress("after")
         told.set()
         return params

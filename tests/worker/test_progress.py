@@ -82,7 +82,7 @@ def test_waiting_progress_is_sent_by_itself_when_there_is_room(
         tell = told.stream.begin(1)
         for number in range(5):
             tell("k", number, None)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(told.sent) < 5:  # noqa: ASYNC110  # what is waited for is a timer of the loop
                 await asyncio.sleep(0.005)
 

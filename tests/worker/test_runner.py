@@ -27,7 +27,7 @@ from aos.worker import (
     redacted_output,
 )
 from aos.worker.api import EffectFunction
-from aos.worker.calls import Callers
+from aos.worker.calls import Callers, CallThreads
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.lease_check import LeaseCheck
 from aos.worker.runner import TaskRunner
@@ -89,7 +89,7 @@ class Node:
         return [each for each in self.heard if each["op"] == "done"]
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
@@ -318,10 +318,12 @@ class Leases:
     is_here: bool
     asked: int = 0
 
-    def is_certain(self, _: Hash) -> bool:
+    def is_certain(self, _: Hash, attempt: int) -> bool:
+        assert attempt == 1
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
 
-    async def confirm(self, _: Hash) -> bool:
+    async def confirm(self, _: Hash, attempt: int) -> bool:
+        assert attempt == 1
         self.asked += 1
         return self.is_here
 
@@ -361,6 +363,33 @@ def test_a_function_begins_only_if_its_lease_is_certain_in_that_moment(
 
     rehearse([once if is_async else plain_once], scene, leases=leases)
     assert (found, leases.asked) == (ran, asked)
+
+
+@pytest.mark.parametrize("end", ["is canceled", "is late"])
+def test_a_call_without_a_thread_does_not_begin_once_its_attempt_is_over(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """W-3a: its result has been reported, and the task may run elsewhere."""
+    threads: list[Callable[[], None]] = []
+    monkeypatch.setattr(CallThreads, "submit", lambda _, work: threads.append(work))
+    ran: list[int] = []
+
+    @effect("test/once@1", timeout_s=0.05 if end == "is late" else 60)
+    def once(params: Plain, ctx: EffectContext) -> Plain:
+        ran.append(ctx.attempt)
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/once@1")
+        while not threads:  # noqa: ASYNC110  # nothing reports it
+            await asyncio.sleep(0.001)
+        if end == "is canceled":
+            node.cancel(1, "test/once@1")
+        assert (await node.result())[0] == ("canceled" if end == "is canceled" else "timeout")
+        threads.pop()()
+
+    rehearse([once], scene, leases=Leases([True], is_here=True))
+    assert not ran
 
 
 def test_a_huge_result_parks_its_task() -> None:
@@ -669,7 +698,7 @@ def test_a_plain_call_past_its_timeout_is_not_retried_while_it_still_runs() -> N
     @effect("test/quick-retried@1", concurrency=2)
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
         calls.append(ctx.attempt)
-        release.wait(5)
+        release.wait(60)
         return {"n": 1}
 
     async def scene(node: Node) -> None:
@@ -693,7 +722,7 @@ def test_a_thread_of_an_async_call_outlives_no_attempt(fails: bool) -> None:
         calls.append(ctx.attempt)
 
         def work() -> None:
-            release.wait(5)
+            release.wait(60)
             over.append(ctx.is_over)
 
         thread = asyncio.ensure_future(asyncio.to_thread(work))
@@ -741,7 +770,7 @@ def test_an_overdue_call_keeps_its_slot_until_it_ends() -> None:
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
         running.append(params["n"])
         if params["n"] == 1:
-            release.wait(5)
+            release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -762,7 +791,7 @@ def test_when_all_slots_are_overdue_the_node_is_asked_to_end_the_process() -> No
 
     @effect("test/quick@1", concurrency=2)
     def hangs(params: Plain, ctx: EffectContext) -> Plain:
-        release.wait(5)
+        release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -781,7 +810,7 @@ def test_a_function_that_blocks_the_loop_is_found_out() -> None:
 
     @effect("test/quick@1", concurrency=9)
     async def blocks(params: Plain, ctx: EffectContext) -> Plain:
-        release.wait(5)
+        release.wait(60)
         return params
 
     async def scene(node: Node) -> None:
@@ -1107,7 +1136,7 @@ def test_a_call_that_outlives_its_task_still_prints_no_secret() -> None:
 
     @effect("test/quick@1")
     def stuck(_: Plain, ctx: EffectContext) -> Plain:
-        go_on.wait(5)
+        go_on.wait(60)
         return {"n": 1}
 
     async def scene(node: Node) -> None:
@@ -1115,7 +1144,7 @@ def test_a_call_that_outlives_its_task_still_prints_no_secret() -> None:
         await node.until(lambda: bool(node.done))
         assert len(redacted_output._HIDDEN) == 1
         go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while redacted_output._HIDDEN:  # noqa: ASYNC110  # nothing is sent when a late call ends
                 await asyncio.sleep(0.005)
 

@@ -80,7 +80,7 @@ class _NodeIsThere:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
 
-    def is_certain(self, _intent: Hash) -> bool:
+    def is_certain(self, _intent: Hash, _attempt: int) -> bool:
         number = self._channel.fileno()
         if number < 0:
             return False
@@ -88,7 +88,7 @@ class _NodeIsThere:
         state.register(number, select.POLLRDHUP)
         return not state.poll(0)
 
-    async def confirm(self, _intent: Hash) -> bool:
+    async def confirm(self, _intent: Hash, _attempt: int) -> bool:
         return False
 
 

@@ -26,14 +26,15 @@ def is_fresh(until_s: float, lease_s: float) -> bool:
 
 
 class LeaseCheck(Protocol):
-    """Says whether a task may begin."""
+    """Says whether an attempt may begin. The lease of a later attempt of the same task may be here
+    while an earlier one, which was lost, still waits for its thread."""
 
-    def is_certain(self, intent: Hash) -> bool:
-        """Return whether this process has the task for certain. Called from any thread."""
+    def is_certain(self, intent: Hash, attempt: int) -> bool:
+        """Return whether this process has the task for this attempt. Called from any thread."""
         ...
 
-    async def confirm(self, intent: Hash) -> bool:
-        """Ask who has the task, and return whether it is this process."""
+    async def confirm(self, intent: Hash, attempt: int) -> bool:
+        """Ask who has the task, and return whether it is this process, for this attempt."""
         ...
 
 

@@ -332,21 +332,23 @@ class TaskRunner:
                 return result
 
     async def _may_begin(self, job: Job) -> bool:
-        """Whether the task is here for certain; ask the node in doubt."""
+        """Whether the task is here for this attempt; ask the node in doubt."""
         leases = self._leases
-        while leases is not None and not leases.is_certain(job.intent):
+        while leases is not None and not leases.is_certain(job.intent, job.attempt):
             job.is_waiting = True
-            is_here = await leases.confirm(job.intent)
+            is_here = await leases.confirm(job.intent, job.attempt)
             job.is_waiting = False
             if not is_here:
                 return False
         return True
 
-    def _guarded(self, job: Job, function: EffectFunction[Any]) -> Callee:
-        leases, intent = self._leases, job.intent
+    def _guarded(self, job: Job, function: EffectFunction[Any], ctx: EffectContext) -> Callee:
+        """The function of an attempt. A call that still waits for its thread when the attempt is
+        over does not begin."""
+        leases, intent, attempt = self._leases, job.intent, job.attempt
         if leases is None:
             return function
-        return GuardedCall(function, lambda: leases.is_certain(intent))
+        return GuardedCall(function, lambda: not ctx.is_over and leases.is_certain(intent, attempt))
 
     async def _begun_attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
@@ -361,7 +363,7 @@ class TaskRunner:
         )
         # A function may change its params, and the next attempt needs them as they came.
         call_params = params if job.opened_params is None else copy.deepcopy(params)
-        call = self._callers.begin(self._guarded(job, function), call_params, ctx)
+        call = self._callers.begin(self._guarded(job, function, ctx), call_params, ctx)
         await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
         is_late = not call.ended.done() and not job.wish.done()
         if not call.ended.done():
@@ -377,7 +379,7 @@ class TaskRunner:
         if ended is None or (job.wish.done() and isinstance(ended.error, asyncio.CancelledError)):
             return job.ended(started).cancel("while it ran")
         if isinstance(ended.error, LeaseInDoubt):
-            return None
+            return job.ended(started).cancel("before it began") if job.wish.done() else None
         return self._judge(job, effect, ended, ctx, started)
 
     def _context(self, job: Job, deadline_ns: int) -> EffectContext:

@@ -24,7 +24,7 @@ TAG = f"AOS_TEST_TAG=machine-{os.getpid()}"
 def no_process_is_left() -> Any:
     """AG-105: after every test here."""
     yield
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while tagged(TAG) and time.monotonic() < end:
         time.sleep(0.02)
     assert tagged(TAG) == []

@@ -97,7 +97,7 @@ def test_a_workflow_opens_writes_runs_and_reads(world: MachineWorld) -> None:
         read = world.settled(READ, {**session, "path": "out.txt"})
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
     assert wrote["created"] is True
     assert (ran["status"], ran["exit_code"], ran["error_code"]) == ("ok", 3, None)
@@ -185,7 +185,7 @@ def test_a_killed_executor_leaves_no_process_and_does_not_run_a_command_again(
             pid for pid in descendants(process.pid, 0) if "aos.worker.child" in _command(pid)
         )
         os.kill(executor, signal.SIGKILL)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()

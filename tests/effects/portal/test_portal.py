@@ -293,7 +293,7 @@ def test_a_world_that_goes_away_may_have_taken_the_event(
 
     failure = failing(f"{HERE}={folder}", given())
 
-    thread.join(10)
+    thread.join(60)
     assert (failure.code, failure.retryable) == (code, retryable)
 
 

@@ -205,7 +205,7 @@ def test_an_attempt_that_is_over_changes_nothing_later(made: Vault, timeout_s: f
     thread.join(timeout_s)
     assert thread.is_alive()
     ctx.is_over = True
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
     os.close(folder)
 

@@ -181,7 +181,7 @@ def test_a_running_world_is_checked_by_another_process(lived: Path, tmp_path: Pa
             eventually(lambda: bool(reader.refresh()) or not reader.state.ring, "it has run")
     finally:
         host.send_signal(signal.SIGINT)
-        assert host.wait(20) == 0
+        assert host.wait(120) == 0
     replays(lived)
 
 
@@ -335,7 +335,7 @@ def test_a_running_world_is_migrated_and_runs_on(tmp_path: Path) -> None:
         send(world, do("new"))
     finally:
         host.send_signal(signal.SIGINT)
-        assert host.wait(20) == 0
+        assert host.wait(120) == 0
     assert states(world) == {"0": [2], "1": [6], "waits": [2], "new": [1]}
     replays(world)
 

@@ -214,7 +214,7 @@ def test_many_clients_send_at_once(tmp_path: Path) -> None:  # H-12
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
     assert sorted(found) == list(range(6))
     assert all(len(each) == 60 and each == sorted(each) for each in found.values())
 
@@ -316,7 +316,7 @@ def test_a_writer_waits_for_a_world_that_is_starting(tmp_path: Path) -> None:  #
         assert early.is_alive()
 
     with served(tmp_path / "w", before=before):
-        early.join(20)
+        early.join(60)
     assert len(seqs(answers)) == 1
 
 

@@ -434,7 +434,7 @@ def test_adopting_that_was_killed_is_done_by_adopting_again(
     """B-66"""
     done = subprocess.run(
         [sys.executable, "-c", KILLED, point, str(imported), str(world / "keys")],
-        env=environment(), cwd=ROOT, capture_output=True, check=False, timeout=60,
+        env=environment(), cwd=ROOT, capture_output=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == -9, done.stderr
     assert origin_at(imported) is not None

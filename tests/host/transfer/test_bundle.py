@@ -368,7 +368,7 @@ def in_another_process(world: Path, value: Hash) -> int:
     """Erase a value; a process that has the store open for reading cannot."""
     done = subprocess.run(
         [sys.executable, "-c", ERASES, str(world), value.hex()], env=environment(), cwd=ROOT,
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     return int(done.stdout)
 

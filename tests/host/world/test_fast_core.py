@@ -340,7 +340,7 @@ def test_an_interrupted_opening_ends_the_fold_and_releases_the_world(
     def interrupt(seq: int, _: int) -> None:
         folded.append(seq)
         os.kill(os.getpid(), signal.SIGINT)
-        assert is_noticed.wait(20)
+        assert is_noticed.wait(60)
 
     monkeypatch.setattr(CoreThread, "close", noticed)
     for core in CoreKind:

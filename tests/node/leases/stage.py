@@ -301,7 +301,7 @@ def play(
         found = settings or NodeSettings()
         work = await begin(path, link, clock, lines, found)
         stage = Stage(path, work, link, clock, lines, found)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scene(stage)
         await stage.work.close()
         return stage

@@ -169,6 +169,7 @@ class Schedule(ClaimClients):
         task = ReadTask(
             request.worker, request.claim, document["task"], document["effect"],
             document["epoch"], document["lease_until_ns"], has_begun=self.rng.random() < 0.7,
+            may_be_over=self.is_in_doubt(request),
         )  # fmt: skip
         for earlier in self._read[task.task]:
             if earlier.is_unused:

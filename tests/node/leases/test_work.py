@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +321,30 @@ def test_a_request_of_a_closed_connection_that_comes_late_leaves_the_tasks_to_it
             await stage.claim("ann", "1", connection=Connection(is_closed=True))
         assert await stage.claim("bob", "2") == []
         assert (await stage.result(task))["answer"] == "settled"
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(("effect", "epochs"), [(PAY, [2]), (ONCE, [])])
+@pytest.mark.parametrize("delivery", [Delivery.UNREAD, Delivery.IN_DOUBT])
+def test_an_attempt_that_two_answers_have_named_is_not_given_out_again(
+    tmp_path: Path, effect: str, epochs: list[int], delivery: Delivery
+) -> None:
+    """N-52a: a request comes after its repetition, whose answer the worker has read, and the end of
+    its connection comes later still."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", effect=effect)
+        late = Connection()
+        [task] = await stage.claim("ann", "1")
+        assert await stage.claim("ann", "1", connection=late) == [task]
+
+        late.ends(delivery)
+        await stage.settle_down()
+
+        assert [each["epoch"] for each in await stage.claim("bob", "2")] == epochs
+        if effect == ONCE:
+            assert (await stage.result(task))["answer"] == "settled"
 
     play(tmp_path, scene)
 
@@ -681,6 +707,49 @@ def test_a_result_for_a_cell_that_is_gone_is_journaled_as_abandoned(tmp_path: Pa
         assert (await stage.result(task))["answer"] == "abandoned"
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("status", ["held", "parked"])
+def test_a_halt_of_a_task_whose_cell_is_gone_is_409(tmp_path: Path, status: str) -> None:
+    """N-57, N-60: no cell waits for it, so an operator has nothing to retry."""
+    error = {"code": "no_key", "message": "no key", "retryable": False}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann")
+        stage.world.send("t/Tell@1", {"key": "k", "asks": [], "note": "delete"})
+        stage.link.publish()
+        problem = (await stage.result(task, status=status, payload=error))["problem"]
+        assert (problem["status"], problem["rule"]) == (409, "lease_is_over")
+        assert (await stage.result(task))["answer"] == "abandoned"
+
+    assert play(tmp_path, scene).phases() == []
+
+
+@pytest.mark.parametrize("name", ["results", "progress"])
+def test_a_request_that_is_canceled_before_its_items_run_leaves_no_coroutine(
+    tmp_path: Path, name: str
+) -> None:
+    """A coroutine that is never awaited prints a warning."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann")
+        item = {"task": task["task"], "epoch": task["epoch"], "status": "ok", "payload": {}}
+        items = {"results": [item], "frames": [item]}
+        answering = asyncio.ensure_future(
+            getattr(stage.work, name)({"worker": "ann", **items}, Token())
+        )
+        await asyncio.sleep(0)
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        assert answering.cancelled()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        play(tmp_path, scene)
+        gc.collect()
+    assert not [each for each in caught if "never awaited" in str(each.message)]
 
 
 def test_held_and_parked_tasks_stay_open_until_an_operator_retries_them(tmp_path: Path) -> None:

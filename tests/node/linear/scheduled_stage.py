@@ -4,7 +4,7 @@ says so."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
@@ -168,8 +168,9 @@ class ScheduledStage:
                 loop.jobs.remove(job)
             self.follow(len(self.backlog))
 
-    async def kill(self) -> None:
-        """Kill the front. Events that it has sent may reach the world, now or later."""
+    async def kill(self, *, others: Collection[asyncio.Future[Any]] = ()) -> None:
+        """Kill the front. Events that it has sent may reach the world, now or later. Answers to
+        ``others`` are on their way to other processes."""
         loop = scheduled_loop()
         for task in [*self.steps._releasing, *([self._serving] if self._serving else [])]:
             task.cancel()
@@ -177,6 +178,6 @@ class ScheduledStage:
         for job in loop.jobs[:]:
             if self._rng.random() < 0.5 and not job.is_carried_out:
                 job.carry_out()
-        loop.jobs[:] = [job for job in loop.jobs if not job.is_carried_out]
+        loop.jobs[:] = [job for job in loop.jobs if not job.is_carried_out or job._answer in others]
         self.follow(len(self.backlog))
         self.steps = self._front()

@@ -11,6 +11,8 @@ import pytest
 
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import Delivery
+from aos.node.problems import Problem
+from aos.read.views.linear_view import LinearAnswer
 from tests.linear.stage import SECOND, Stage, plan_step
 from tests.node.leases.stage import Connection, Token
 from tests.node.linear.scheduled_stage import ScheduledStage
@@ -153,6 +155,65 @@ def test_a_heartbeat_never_answers_with_the_lease_of_another_worker() -> None:
         await node.settle_down()
 
         assert await beating == {"task": "step:0:i-1", "answer": "lost"}
+
+    play(scene)
+
+
+def test_a_lease_is_released_even_if_another_claim_has_the_plan_step_before_the_answer() -> None:
+    """N-52b: a claim that waits gets it one millisecond later."""
+
+    async def scene(node: ScheduledStage) -> None:
+        await answer(node, claim(node, "ann", "1"))
+        item = {"task": "step:0:i-1", "epoch": 1}
+        releasing = asyncio.ensure_future(node.steps.release([item], {"worker": "ann"}, Token()))
+        await turns(3)
+        [job] = scheduled_loop().jobs
+        job.carry_out()
+        node.stage.advance(SECOND)
+        assert node.stage.claim("bob") == "Claimed 0 2"
+        node.read_journal()
+        await node.settle_down()
+
+        assert await releasing == [{"task": "step:0:i-1", "answer": "released"}]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_claim_whose_instance_is_canceled_before_its_event_gets_nothing(
+    is_waiting: bool,
+) -> None:
+    """L-32: the instance refuses it, which is no mistake of the worker."""
+
+    async def scene(node: ScheduledStage) -> None:
+        asking = claim(node, "ann", "1", wait_ms=10_000 if is_waiting else 0)
+        await turns(3)
+        node.stage.cancel()
+        node.read_journal()
+        await node.settle_down()
+        assert asking.done() is not is_waiting
+        node.advance(11)
+
+        assert await answer(node, asking) == []
+
+    play(scene)
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_claim_whose_instance_fails_before_its_event_is_503(status: int) -> None:
+    """L-32: a worker repeats its claim then. With the status of the event it would end."""
+
+    async def scene(node: ScheduledStage) -> None:
+        async def fails(schema: str, value: Any) -> LinearAnswer:
+            raise Problem(status, "no_answer", f"{schema} of {value['instance']}: it has failed")
+
+        node.steps.ask = fails  # type: ignore[method-assign]
+        asking = claim(node, "ann", "1", wait_ms=10_000)
+        await node.settle_down()
+
+        with pytest.raises(Problem, match="it has failed") as caught:
+            await asking
+        assert caught.value.status == 503
 
     play(scene)
 

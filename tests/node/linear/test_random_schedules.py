@@ -125,7 +125,7 @@ class Schedule(ClaimClients):
         """Check that a worker may have the plan step that it has read."""
         step = ReadStep(
             request.worker, request.claim, document["task"], document["instance"],
-            document["epoch"], document["lease_until_ns"],
+            document["epoch"], document["lease_until_ns"], may_be_over=self.is_in_doubt(request),
         )  # fmt: skip
         now_ns = self.stage.stage.now
         earlier_steps = self._read[step.instance, document["step_seq"]]

@@ -475,6 +475,6 @@ def test_a_receiver_that_does_not_answer_delays_nothing(
         began = time.monotonic()
         node.process.send_signal(signal.SIGTERM)
         assert node.process.wait(WAIT_S) == 0
-        assert time.monotonic() - began < 9
+        assert time.monotonic() - began < 30
     assert "spans: " in log.read_text()
     assert "Traceback" not in log.read_text()

@@ -41,6 +41,7 @@ class ScheduledWire(httpx.AsyncBaseTransport):
     work: Callable[[], LeasedWork]
     rng: Random
     requests: list[WireRequest] = field(default_factory=list)
+    on_the_way: set[asyncio.Future[None]] = field(default_factory=set)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         name = request.url.path.rpartition("/")[2]
@@ -68,10 +69,14 @@ class ScheduledWire(httpx.AsyncBaseTransport):
         return httpx.Response(200, content=json.dumps(plain(answer)).encode())
 
     async def _on_the_way(self, request: httpx.Request) -> None:
+        arriving = scheduled_loop().later(lambda: None)
+        self.on_the_way.add(arriving)
         try:
-            await scheduled_loop().later(lambda: None)
+            await arriving
         except Unavailable as problem:
             raise httpx.ReadError("lost", request=request) from problem
+        finally:
+            self.on_the_way.discard(arriving)
 
     def _arrived(self, name: str, body: Any) -> WireRequest:
         connection = Connection()
@@ -82,6 +87,7 @@ class ScheduledWire(httpx.AsyncBaseTransport):
             else getattr(work, name)(body, Token())
         )
         sent = WireRequest(connection, asyncio.ensure_future(answer))
+        sent.answering.add_done_callback(_seen)
         self.requests.append(sent)
         return sent
 
@@ -101,6 +107,12 @@ class ScheduledWire(httpx.AsyncBaseTransport):
         for sent in self.requests:
             sent.answering.cancel()
         self.requests.clear()
+
+
+def _seen(answering: asyncio.Future[Any]) -> None:
+    """No client reads the problem of a request that was sent twice."""
+    if not answering.cancelled():
+        answering.exception()
 
 
 class ScheduledCall(FunctionCall):

@@ -47,7 +47,7 @@ def is_done(link: MemoryLink) -> bool:
 
 
 async def until_done(link: MemoryLink) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_done(link):  # noqa: ASYNC110  # the kernel in memory signals nothing
             await asyncio.sleep(0.01)
 

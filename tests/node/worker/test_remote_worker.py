@@ -20,6 +20,9 @@ from aos.node.problems import Problem
 from aos.node.worker import Worker, remote_worker
 from aos.values.cbor import encode
 from aos.worker import EffectContext, Executors, effect, lease_check
+from aos.worker.calls import CallThreads
+from aos.worker.runner import TaskRunner
+from aos.worker.wire import Message
 from tests.core.desk import ARMS, DESK, ONCE, PAY, desk, log_of, nodes, tell, wish
 from tests.memory_world import WORLD_KEY, MemoryWorld, air, route, schema
 from tests.node.leases.stage import Stage, play
@@ -35,7 +38,7 @@ async def pay(params: Plain, ctx: EffectContext) -> Plain:
 
 async def until(stage: Stage, holds: Callable[[], bool]) -> None:
     """Wait while time passes at the node."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
             await stage.work.tick()
@@ -159,7 +162,7 @@ def test_it_claims_for_free_slots_alone(tmp_path: Path) -> None:
     @effect(PAY, concurrency=2)
     def slow(params: Plain, ctx: EffectContext) -> Plain:
         running.append(str(ctx.issuer_ref))
-        assert go.wait(10)
+        assert go.wait(60)
         return {"ref": "r"}
 
     @effect(ONCE, concurrency=1)
@@ -308,7 +311,7 @@ def test_a_request_that_the_node_refuses_as_a_whole_costs_one_result_only(tmp_pa
     @effect(PAY, concurrency=3, attempts=1)
     def slow(params: Plain, ctx: EffectContext) -> Plain:
         ctx.progress("step", {"refused": 1})
-        together.wait(10)
+        together.wait(60)
         return {"ref": "refuse me" if ctx.issuer_ref == "b" else "fine"}
 
     class Strict(NodeWire):
@@ -372,6 +375,44 @@ def test_a_worker_that_was_suspended_asks_before_it_begins(
     stage = play(tmp_path, scene)
     assert ran == ([] if is_over else [1])
     assert stage.phases() == [("begun", 1), *([("lost", 1)] if is_over else [])]
+
+
+def test_the_lease_of_an_attempt_lets_no_call_of_an_earlier_one_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W-3a: the call of the first attempt gets its thread once the worker has the second lease."""
+    threads: list[Callable[[], None]] = []
+    monkeypatch.setattr(CallThreads, "submit", lambda _, work: threads.append(work))
+    receive = TaskRunner.receive
+
+    def receive_late(runner: TaskRunner, message: Message) -> None:
+        if message["op"] == "cancel":
+            threads[0]()
+        receive(runner, message)
+
+    monkeypatch.setattr(TaskRunner, "receive", receive_late)
+    ran: list[int] = []
+
+    @effect(PAY, concurrency=2)
+    def plain_pay(params: Plain, ctx: EffectContext) -> Plain:
+        ran.append(ctx.attempt)
+        return {"ref": "r"}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        wire = wire_of(stage)
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: bool(threads))
+            await stage.work.reclaim({"tasks": stage.open_intents()}, wire.token)
+            await until(stage, lambda: len(threads) == 2)
+            threads[1]()
+            await until(stage, all_settled(stage))
+
+        await with_worker(stage, wire, act, Executors("shop", [plain_pay]), report=lambda _: None)
+
+    play(tmp_path, scene)
+    assert ran == [2]
 
 
 SECRETS: Plain = {

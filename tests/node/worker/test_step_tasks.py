@@ -27,6 +27,7 @@ from aos.worker import (
     lease_check,
     step,
 )
+from aos.worker.calls import CallThreads
 
 Plain = dict[str, Any]
 PAUSE_S = 0.005
@@ -336,6 +337,63 @@ def test_leases_are_extended_while_a_handler_runs_and_one_that_is_lost_is_cancel
         assert [each["task"] for each in front.results] == ["step:0:i-1"]
 
     play(scene, ship)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_plan_step_that_comes_again_begins_after_the_handler_of_its_lost_lease(
+    is_async: bool,
+) -> None:
+    """L-43, W-3: the worker claims it again while the first handler still runs."""
+    order: list[str] = []
+    may_end = threading.Event()
+
+    @step("order/SHIP", concurrency=2)
+    async def ship(_: Plain, ctx: StepContext) -> None:
+        order.append(f"begins {ctx.attempt}")
+        try:
+            await asyncio.sleep(60 if ctx.attempt == 1 else 0)
+        finally:
+            order.append(f"ends {ctx.attempt}")
+
+    @step("order/SHIP", concurrency=2)
+    def plain_ship(_: Plain, ctx: StepContext) -> None:
+        order.append(f"begins {ctx.attempt}")
+        if ctx.attempt == 1:
+            assert may_end.wait(60)
+        order.append(f"ends {ctx.attempt}")
+
+    async def scene(front: Front) -> None:
+        front.offer(task="step:0:i-1")
+        await until(lambda: bool(order))
+        front.offer(task="step:0:i-1", epoch=2, attempt=2)
+        await until(lambda: not front.tasks)
+        may_end.set()
+        assert await front.until(1) == [{"status": "completed"}]
+        assert [sent["epoch"] for sent in front.results] == [2]
+
+    play(scene, ship if is_async else plain_ship)
+    assert order == ["begins 1", "ends 1", "begins 2", "ends 2"]
+
+
+def test_a_handler_without_a_thread_does_not_begin_once_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """L-42, L-43: its result, a retry, has been sent."""
+    threads: list[Callable[[], None]] = []
+    monkeypatch.setattr(CallThreads, "submit", lambda _, work: threads.append(work))
+    ran: list[int] = []
+
+    @step("order/SHIP", timeout_s=0.05, concurrency=2)
+    def ship(_: Plain, ctx: StepContext) -> None:
+        ran.append(ctx.seq)
+
+    async def scene(front: Front) -> None:
+        front.offer()
+        assert await front.until(1) == [{"status": "retry", "error": "no result within 0.05 s"}]
+        threads.pop()()
+
+    play(scene, ship)
+    assert not ran
 
 
 def test_a_handler_that_another_one_has_delayed_looks_at_its_lease_again() -> None:

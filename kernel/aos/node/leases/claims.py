@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from aos.manifest.effective import Effective
@@ -16,7 +16,7 @@ from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
 from aos.node.leases.leases import Pick
 from aos.node.leases.polls import POLLS_MAX, Poll, WantedEffect
-from aos.node.leases.row import LeaseHolder, RetryPolicy, Row
+from aos.node.leases.row import LeaseHolder, RetryPolicy
 from aos.node.problems import Problem
 from aos.values.digests import Hash, hash_text
 
@@ -159,14 +159,19 @@ class ClaimDesk:
         }
         if not leased:
             return
-        self._answered.watch(key, connection, lambda delivery: self._take_back(leased, delivery))
+        # Requests on two TCP connections may come in another order than they were sent in: the
+        # worker may have read an answer to a later request than this one.
+        may_be_read = {intent for intent in leased if tasks[intent].is_named}
 
-    def _take_back(self, leased: Mapping[Hash, Row], delivery: Delivery) -> None:
-        for intent, row in leased.items():
-            self._desk.leases.undelivered(
-                intent, row, is_certain=delivery is Delivery.UNREAD, now=self._desk.clock()
-            )
-        self._desk.flush()
+        def take_back(delivery: Delivery) -> None:
+            for intent, row in leased.items():
+                is_certain = delivery is Delivery.UNREAD and intent not in may_be_read
+                self._desk.leases.undelivered(
+                    intent, row, is_certain=is_certain, now=self._desk.clock()
+                )
+            self._desk.flush()
+
+        self._answered.watch(key, connection, take_back)
 
     def _check_claims(self) -> None:
         if self._is_stopping:

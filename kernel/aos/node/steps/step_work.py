@@ -435,14 +435,7 @@ class StepWork:
             item["worker"], seq, item["epoch"],
         ):  # fmt: skip
             self._prolonged.add(instance)
-        return await self._extend(item, lease_ns)
-
-    async def _extend(self, item: Body, lease_ns: int | None) -> dict[str, Any]:
-        instance, seq = task_place(item["task"])
-        reason = self._known_refusal(instance, seq, item["epoch"])
-        if not reason:
-            lease_fields = _lease_fields(item, instance, seq)
-            reason = (await self.ask(EXTEND, {**lease_fields, "lease": lease_ns})).reason
+        reason = await self._extend(item, lease_ns)
         state = self._state(instance)
         if reason or state is None or not _is_at(state, seq, item["epoch"]):
             # The lease may be over by now, and another one may have begun.
@@ -450,12 +443,21 @@ class StepWork:
             return {"answer": "canceled" if reason == _CANCELED else "lost"}
         return {"answer": "leased", "lease_until_ns": current_row(state)["locked_until"]}
 
+    async def _extend(self, item: Body, lease_ns: int | None) -> str:
+        """Set the end of a lease. Return why its instance refuses that; empty if it does not."""
+        instance, seq = task_place(item["task"])
+        reason = self._known_refusal(instance, seq, item["epoch"])
+        if not reason:
+            lease_fields = _lease_fields(item, instance, seq)
+            reason = (await self.ask(EXTEND, {**lease_fields, "lease": lease_ns})).reason
+        return reason
+
     async def _release(self, item: Body) -> dict[str, Any]:
         instance, _ = task_place(item["task"])
         lease = self._leases.get(instance)
-        ended = await self._extend(item, _RELEASED_NS)
-        if ended["answer"] != "leased":
+        if await self._extend(item, _RELEASED_NS):
             return {"answer": "lost"}
+        # Another claim may have the plan step by now.
         if lease is not None and self._leases.get(instance) == lease:
             self._note_held(instance, None)  # the end of this lease says nothing about its worker
         return {"answer": "released"}

@@ -462,15 +462,20 @@ class Worker:
             elif self._tasks.get(task.intent) is task:
                 self._cancel(task, is_lost=lease_answer["answer"] == "lost")
 
-    def is_certain(self, intent: Hash) -> bool:
-        """Whether the lease of a task is certain to last a while yet (W-3a)."""
+    def _leased(self, intent: Hash, attempt: int) -> HeldTask | None:
+        """A task that was leased for this attempt, and is not lost."""
         task = self._tasks.get(intent)
-        return task is not None and not task.is_lost and is_fresh(task.until_s, task.lease_s)
+        return task if task is not None and task.epoch == attempt and not task.is_lost else None
 
-    async def confirm(self, intent: Hash) -> bool:
-        """Ask the node whether a task is still leased here, until it answers (W-3a)."""
+    def is_certain(self, intent: Hash, attempt: int) -> bool:
+        """Whether the lease of an attempt is certain to last a while yet (W-3a)."""
+        task = self._leased(intent, attempt)
+        return task is not None and is_fresh(task.until_s, task.lease_s)
+
+    async def confirm(self, intent: Hash, attempt: int) -> bool:
+        """Ask the node whether an attempt is still leased here, until it answers (W-3a)."""
         pause_s = PAUSE_S
-        while (task := self._tasks.get(intent)) is not None and not task.is_lost:
+        while (task := self._leased(intent, attempt)) is not None:
             try:
                 await self._beat_some([task])
             except NodeUnavailable as problem:

@@ -45,7 +45,8 @@ _FORGOTTEN: Final = (403, 404, 409)
 @dataclass(slots=True, kw_only=True)
 class HeldStep:
     """A plan step whose handler runs. Its lease lasts until ``until_s`` at least, on the clock that
-    counts while the system sleeps; ``is_lost``: the node has given up the lease."""
+    counts while the system sleeps; ``is_lost``: the node has given up the lease; ``is_over``: its
+    outcome is decided, or it was given back."""
 
     task: str
     epoch: int
@@ -54,11 +55,19 @@ class HeldStep:
     until_s: float
     beat_at_s: float
     call: FunctionCall | None = None
+    running: asyncio.Task[None] | None = None
     is_lost: bool = False
+    is_over: bool = False
 
     def may_begin(self) -> bool:
         """Whether the lease is certain to last a while yet."""
-        return not self.is_lost and is_fresh(self.until_s, self.lease_s)
+        return not self.is_lost and not self.is_over and is_fresh(self.until_s, self.lease_s)
+
+    def lose(self) -> None:
+        """The node has given up the lease: end the handler, whose outcome is of no use."""
+        self.is_lost = True
+        if self.call is not None:
+            self.call.cancel()
 
 
 class StepTasks:
@@ -176,7 +185,8 @@ class StepTasks:
         self._world = answer["world"]
         for task in answer["tasks"]:
             function = self._function(task["plan"], task["step"])
-            if function is None or task["task"] in self._steps:
+            earlier = self._steps.get(task["task"])
+            if function is None or (earlier is not None and earlier.epoch == task["epoch"]):
                 continue
             lease_s = task["lease_ms"] / 1000
             if lease_s <= 0:
@@ -191,9 +201,14 @@ class StepTasks:
             )
             self._steps[step.task] = step
             self._has_begun.set()
-            running = asyncio.ensure_future(self._run(step, self._context(task), task))
-            self._running.add(running)
-            running.add_done_callback(self._running.discard)
+            if earlier is not None:
+                earlier.lose()
+                self._results.pop(step.task, None)
+            step.running = asyncio.ensure_future(
+                self._run_after(earlier, step, self._context(task), task)
+            )
+            self._running.add(step.running)
+            step.running.add_done_callback(self._running.discard)
 
     def _function(self, plan: str, step: str) -> StepFunction[Any] | None:
         """The handler of a plan step: the one that names most of it."""
@@ -208,6 +223,19 @@ class StepTasks:
 
     # Handlers
 
+    async def _run_after(
+        self,
+        earlier: HeldStep | None,
+        step: HeldStep,
+        ctx: StepContext,
+        task: Mapping[str, Any],
+    ) -> None:
+        """Run a handler once that of an earlier lease of the same plan step, which was lost, has
+        ended. The new lease is extended meanwhile."""
+        if earlier is not None and earlier.running is not None:
+            await asyncio.wait({earlier.running})
+        await self._run(step, ctx, task)
+
     async def _run(self, step: HeldStep, ctx: StepContext, task: Mapping[str, Any]) -> None:
         function = step.function
         context = decode_record(bytes_of(task["context_cbor"]))
@@ -221,6 +249,7 @@ class StepTasks:
             if not (call.ended.done() and isinstance(call.ended.result().error, LeaseInDoubt)):
                 break
         is_late = not call.ended.done()
+        step.is_over = True
         if is_late:
             call.cancel()
             await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
@@ -293,7 +322,7 @@ class StepTasks:
     async def _confirmed(self, step: HeldStep) -> bool:
         """Ask the node whether the lease is still this worker's, until it answers (W-3a)."""
         pause_s = PAUSE_S
-        while not step.is_lost:
+        while not step.is_lost and not step.is_over:
             try:
                 await self._beat_some([step])
             except NodeUnavailable as problem:
@@ -319,9 +348,7 @@ class StepTasks:
             if is_leased:
                 step.until_s = sent_s + step.lease_s
             if not is_leased and "problem" not in lease_answer and step.task not in self._results:
-                step.is_lost = True
-                if step.call is not None:
-                    step.call.cancel()
+                step.lose()
 
     # Results
 
@@ -380,6 +407,8 @@ class StepTasks:
                 while self._steps:
                     self._is_free.clear()
                     await self._is_free.wait()
+        for step in self._steps.values():
+            step.is_over = True
         steps = list(self._steps.values())[:ITEMS_MAX]
         if steps:
             leases = [{"task": step.task, "epoch": step.epoch, "began": True} for step in steps]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Tip
@@ -22,8 +23,7 @@ from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreStatus:
+class CoreStatus(NamedTuple):
     """The figures that a host needs after every record. ``eras`` are (record, manifest)."""
 
     next_seq: int
@@ -32,7 +32,12 @@ class CoreStatus:
     manifest_seq: int
     pending_records: int
     pending_bytes: int
+    pending_blob_bytes: int
     eras: tuple[tuple[int, Hash], ...]
+
+
+_STATUS: Final = struct.Struct("<7QI")
+"""The numbers of a status, and how many eras follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +55,9 @@ class CellCopy:
 
 
 def status_of(answer: CoreAnswer) -> CoreStatus:
-    return CoreStatus(
-        next_seq=answer.u64(),
-        ready_cells=answer.u64(),
-        owed=answer.u64(),
-        manifest_seq=answer.u64(),
-        pending_records=answer.u64(),
-        pending_bytes=answer.u64(),
-        eras=answer.list(lambda era: (era.u64(), era.hash())),
-    )
+    seq, ready, owed, manifest, records, size, blob_size, eras = answer.unpack(_STATUS)
+    era_rows = tuple([(answer.u64(), answer.hash()) for _ in range(eras)])
+    return CoreStatus(seq, ready, owed, manifest, records, size, blob_size, era_rows)
 
 
 def tip_of(answer: CoreAnswer) -> Tip:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Blocker, Duplicate, Refusal, Rule
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     AttemptInput,
@@ -73,8 +73,23 @@ Next: TypeAlias = RecordDecided | Duplicate | Refusal | CallDue | None
 """The next part of a decision; None if nothing is due."""
 
 
+class RecordEntered(NamedTuple):
+    """The answer to the sender of an input that was entered, and the bytes of the core's status."""
+
+    admitted: Admitted
+    status: CoreAnswer
+
+
+class StepEntered(NamedTuple):
+    """The canonical bytes of a step's record, if the step failed its instance; and as above."""
+
+    failed: bytes | None
+    status: CoreAnswer
+
+
 class DecideCore(FoldCore):
-    """A core that decides, too. Every method but ``enter`` leaves the world as it is."""
+    """A core that decides, too. Every method but ``enter``, ``admit`` and ``end_step`` leaves the
+    world as it is."""
 
     def decide(self, input: Input, stamp: Stamp) -> Next:
         """Begin to decide an input.
@@ -83,25 +98,45 @@ class DecideCore(FoldCore):
             ValueError: A field of the input is none that a message or record can hold, and the
                 input breaks no rule before. The encoder of the reference raises then.
         """
-        request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
-        return _next(self.ask(CoreOperation.DECIDE, request))
+        return _next(CoreAnswer(self.ask(CoreOperation.DECIDE, _stamped(input, stamp))))
+
+    def admit(self, input: Input, stamp: Stamp) -> RecordEntered | Next:
+        """Decide an input and fold its record, if it has one. Raises as ``decide``."""
+        answer = CoreAnswer(self.ask(CoreOperation.ADMIT, _stamped(input, stamp)))
+        if not answer.begins_with(_ADMITTED):
+            return _next(answer)
+        outcome: Any  # one of a type of words
+        seq = answer.u64()
+        to = tuple([answer.cell_id() for _ in range(answer.u32())])
+        outcome = answer.option(CoreAnswer.text)
+        admitted = Admitted(
+            seq=seq, to=to, outcome=outcome, dropped=answer.u64(), abandoned=answer.u64()
+        )
+        return RecordEntered(admitted, answer)
 
     def next(self, *, steps: bool = True) -> Next:
         """Decide the first receipt that the core owes, or else, with ``steps``, begin to run the
         ring's head."""
-        return _next(self.ask(CoreOperation.NEXT, _flag(steps)))
+        return _next(CoreAnswer(self.ask(CoreOperation.NEXT, _flag(steps))))
 
     def ran(self, ran: Ran) -> Next:
         """Continue the decision whose call is over."""
-        return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
+        return _next(CoreAnswer(self.ask(CoreOperation.RAN, b"".join(_ran(ran)))))
 
-    def enter(self) -> None:
-        """Fold the record that was decided last; nothing else came since."""
-        self.ask(CoreOperation.ENTER)
+    def end_step(self, ran: Ran) -> StepEntered:
+        """End the step whose call is over, and fold its record."""
+        answer = CoreAnswer(self.ask(CoreOperation.END_STEP, b"".join(_ran(ran))))
+        return StepEntered(answer.option(CoreAnswer.data), answer)
+
+    def enter(self) -> CoreAnswer:
+        """Fold the record that was decided last; nothing else came since. Return the status."""
+        return CoreAnswer(self.ask(CoreOperation.ENTER))
 
 
 # Requests
 
+
+_ADMITTED: Final = 5
 
 _NAT: Final = _U32.pack(0)
 _OTHER: Final = _U32.pack(1)
@@ -147,6 +182,10 @@ def _option(item: T | None, write: Callable[[T], bytes]) -> bytes:
 
 def _batch(batch: Batch) -> bytes:
     return _nat(batch.index) + _nat(batch.size) + _list(batch.path, data_bytes)
+
+
+def _stamped(input: Input, stamp: Stamp) -> bytes:
+    return b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
 
 
 def _input(value: Input) -> list[bytes]:
@@ -226,8 +265,7 @@ def _ran(ran: Ran) -> list[bytes]:
 # Answers
 
 
-def _next(data: bytes) -> Next:
-    answer = CoreAnswer(data)
+def _next(answer: CoreAnswer) -> Next:
     match answer.u32():
         case 0:
             return RecordDecided(record=answer.data(), blobs=_blobs(answer), keep=_blobs(answer))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
-from aos.core.decide.answers import Answer, Decided, Decision, admission
+from aos.core.decide.answers import Answer, Decided, Decision
 from aos.core.journal.frame import Frame, StoredFrame, Tip, read_frame
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.inputs import Input, SnapshotInput
@@ -43,7 +43,14 @@ from aos.fastcore.core_answers import (
     status_of,
     tip_of,
 )
-from aos.fastcore.decide_core import CallDue, DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.decide_core import (
+    CallDue,
+    DecideCore,
+    Next,
+    RecordDecided,
+    RecordEntered,
+    reference_answers,
+)
 from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import (
     CoreAnswer,
@@ -104,6 +111,11 @@ def _find_none(_: str) -> None:
     return None
 
 
+def _check_stamp(stamp: Stamp) -> None:
+    assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
+    assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+
+
 class CoreManifests:
     """The manifests of a core's world, the last ones decoded."""
 
@@ -120,12 +132,13 @@ class CoreManifests:
             self._decoded.popitem(last=False)
         return effective
 
-    def get(self, hash: Hash, pending_blob: bytes | None) -> Effective:
+    def get(self, hash: Hash, pending_blob: Callable[[Hash], bytes | None]) -> Effective:
         """Return a manifest, whose document may be pending. Raises Damage."""
         effective = self._decoded.get(hash)
         if effective is not None:
             return effective
-        return self.keep(self._read(hash) if pending_blob is None else pending_blob)
+        document = pending_blob(hash)
+        return self.keep(self._read(hash) if document is None else document)
 
 
 class CorePins:
@@ -174,21 +187,30 @@ class FastKernel(KernelProtocol):
         try:
             return function()
         except CoreDefect as defect:
+            self._status = self._tip = None
             raise CoreDefect(f"{defect} (before record {self._next_seq:,})") from defect
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
 
-    def _change(self, function: Callable[[], T], *, next_seq: int) -> T:
-        """Call the core with something that changes its world, in which ``next_seq`` comes then."""
-        self._decided = self._after_keep = None
-        self._is_asking = False
+    def _change(self, function: Callable[[], T]) -> T:
+        """Call the core with something that may change its world."""
+        self._forget_decision()
         try:
-            result = self._do(function)
-        finally:
+            return self._do(function)
+        except BaseException:
             self._status = self._tip = None
+            raise
+
+    def _changed(self, answer: CoreAnswer) -> None:
+        """Keep the status after a change."""
+        self._status = status_of(answer)
+        self._next_seq = self._status.next_seq
+
+    def _changed_to(self, next_seq: int) -> None:
+        """The core did not say its status after a change."""
+        self._status = self._tip = None
         self._next_seq = next_seq
-        return result
 
     # The world after the last record
 
@@ -226,17 +248,18 @@ class FastKernel(KernelProtocol):
         return [self._manifest(manifest) for _, manifest in self._now.eras]
 
     def _manifest(self, hash: Hash) -> Effective:
-        return self._manifests.get(hash, self._pending_blob(hash))
+        return self._manifests.get(hash, self._pending_blob)
 
     # Inputs
 
     def admit(self, input: Input, stamp: Stamp) -> Answer:
-        decision = self.decide(input, stamp)
-        if isinstance(decision, Decided):
-            self.enter(decision)
-            return admission(decision.record)
-        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
-        return decision
+        _check_stamp(stamp)
+        answer = self._change(lambda: self._core.admit(input, stamp))
+        if isinstance(answer, RecordEntered):
+            self._changed(answer.status)
+            return answer.admitted
+        assert isinstance(answer, Answer), "a manifest that migrates is not admitted at once"
+        return answer
 
     def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
         """Decide as the protocol says.
@@ -245,8 +268,7 @@ class FastKernel(KernelProtocol):
             ValueError: A field is none that a message or record can hold, and no rule refuses the
                 input before (CR-19). Nothing has changed.
         """
-        assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
-        assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+        _check_stamp(stamp)
         decision = self._continued(lambda: self._core.decide(input, stamp))
         assert decision is not None, "an input is decided"
         return decision
@@ -265,6 +287,9 @@ class FastKernel(KernelProtocol):
         return self._ask(CoreOperation.RING_HEAD).option(ring_head_of)
 
     def next(self, *, steps: bool = True) -> Call | Decided | None:
+        if not self.has_work(steps=steps):
+            self._forget_decision()
+            return None
         decision = self._continued(lambda: self._core.next(steps=steps))
         assert decision is None or isinstance(decision, Call | Decided)
         return decision
@@ -280,6 +305,16 @@ class FastKernel(KernelProtocol):
             self._decided = decision
         return decision
 
+    def end_step(self, ran: Ran) -> Faulted | None:
+        assert self._is_asking, "no decision waits for an answer"
+        failed, status = self._change(lambda: self._core.end_step(ran))
+        self._changed(status)
+        if failed is None:
+            return None
+        record = from_bytes(failed)
+        assert isinstance(record, Faulted)
+        return record
+
     def kept(self) -> Request | Decision:
         following, self._after_keep = self._after_keep, None
         assert following is not None, "no decision waits for an answer"
@@ -287,8 +322,7 @@ class FastKernel(KernelProtocol):
 
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
-        self._decided = self._after_keep = None
-        self._is_asking = False
+        self._forget_decision()
         answer = self._do(function)
         if not isinstance(answer, RecordDecided | CallDue):
             return answer
@@ -302,6 +336,10 @@ class FastKernel(KernelProtocol):
             return Keep(answer.keep)
         return self._waiting_for(following)
 
+    def _forget_decision(self) -> None:
+        self._decided = self._after_keep = None
+        self._is_asking = False
+
     def _waiting_for(self, following: Call | Decided) -> Call | Decided:
         """Wait for the end of a call, or for a record to be entered."""
         self._is_asking = isinstance(following, Call)
@@ -312,21 +350,22 @@ class FastKernel(KernelProtocol):
 
     def enter(self, decided: Decided) -> None:
         if decided is self._decided:
-            self._change(self._core.enter, next_seq=self._next_seq + 1)
+            self._changed(self._change(self._core.enter))
         else:
             self.append(decided.record, decided.blobs)
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         data = to_bytes(record)
-        next_seq = self._next_seq + 1
-        self._change(lambda: self._core.append(data, list(blobs.values())), next_seq=next_seq)
+        self._change(lambda: self._core.append(data, list(blobs.values())))
+        self._changed_to(self._next_seq + 1)
 
     def follow(self, frame: Frame) -> None:
         self.follow_stored(StoredFrame(frame.header.first, frame.header.last, frame.to_bytes()))
 
     def follow_stored(self, frame: StoredFrame) -> None:
         assert not self.pending_records, "a frame is being filled"
-        self._change(lambda: self._core.fold_frame(frame.data), next_seq=frame.last + 1)
+        self._change(lambda: self._core.fold_frame(frame.data))
+        self._changed_to(frame.last + 1)
 
     @property
     def pending_records(self) -> int:
@@ -336,11 +375,18 @@ class FastKernel(KernelProtocol):
     def pending_bytes(self) -> int:
         return self._now.pending_bytes
 
+    @property
+    def pending_blob_bytes(self) -> int:
+        return self._now.pending_blob_bytes
+
     def seal(self, salt: bytes) -> Sealed | None:
         if not self.pending_records:
             return None
-        sealed = self._change(lambda: self._core.seal(salt), next_seq=self._next_seq)
-        assert sealed is not None, "records are pending"
+        answer = self._change(lambda: self._core.seal_and_rest(salt))
+        assert answer is not None, "records are pending"
+        sealed, rest = answer
+        self._tip = tip_of(rest)
+        self._changed(rest)
         if self._spills and sealed.blobs:
             self._look_at_pins()
         return self._sealed(sealed)

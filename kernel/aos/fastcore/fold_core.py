@@ -68,10 +68,11 @@ class CoreOperation(IntEnum):
     USES = 24
     PENDING_BLOB = 25
     PINS = 26
+    ADMIT = 27
+    END_STEP = 28
 
 
-CHANGING: Final = (CoreOperation.FOLD_FRAME, CoreOperation.APPEND, CoreOperation.ENTER)
-"""The operations after whose failure the world cannot be used any more (CR-12)."""
+_NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
 
 _OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 
@@ -131,8 +132,8 @@ class FoldCore:
 
     ``read`` must find every blob of every frame that it folded or sealed, durable or not; ``find``
     the record of a submission id that left the state. Methods raise what these raise, and Damage as
-    the reference does. If one of ``CHANGING`` raised, the state may be half changed: each later one
-    but ``open`` and ``load`` raises CoreUnusable.
+    the reference does. If one failed while it changed the world, the state may be half changed
+    (CR-12): each later one but ``open`` and ``load`` raises CoreUnusable.
     """
 
     def __init__(
@@ -184,8 +185,13 @@ class FoldCore:
 
     def seal(self, salt: bytes) -> SealedBytes | None:
         """Make one frame of all records since the last seal; None when there are none."""
-        answer = self.ask(CoreOperation.SEAL, salt)
-        return _sealed(CoreAnswer(answer)) if answer else None
+        sealed = self.seal_and_rest(salt)
+        return None if sealed is None else sealed[0]
+
+    def seal_and_rest(self, salt: bytes) -> tuple[SealedBytes, CoreAnswer] | None:
+        """As ``seal``, with the rest of the answer: the tip and the status after it."""
+        answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
+        return (_sealed(answer), answer) if answer.rest else None
 
     def take(self) -> TakenBytes:
         """Take a snapshot at the end of a frame."""
@@ -210,8 +216,8 @@ class FoldCore:
 
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
-        name = operation.name.lower()
-        if operation in _OPENING:
+        name = _NAMES[operation]
+        if self._unusable is not None and operation in _OPENING:
             self._unusable = None
         if self._unusable is not None:
             raise CoreUnusable(
@@ -223,8 +229,9 @@ class FoldCore:
         except CoreDefect:
             raise  # the instance itself refuses what follows
         except BaseException:
-            if operation in CHANGING:
+            if self._core.has_closed:
                 self._unusable = name
+                self._core.has_closed = False
             raise
 
 
@@ -299,6 +306,12 @@ class CoreAnswer:
         """Bytes that were not read."""
         return len(self._data) - self._at
 
+    def begins_with(self, number: int) -> bool:
+        """Whether the next part is this ``u32``, which is skipped then."""
+        is_next: bool = _U32.unpack_from(self._data, self._at)[0] == number
+        self._at += 4 * is_next
+        return is_next
+
     # Each of these is called several times for a record, so none calls another.
 
     def u32(self) -> int:
@@ -314,6 +327,11 @@ class CoreAnswer:
         number: int
         (number,) = _U64.unpack_from(self._data, at)
         return number
+
+    def unpack(self, numbers: struct.Struct) -> tuple[int, ...]:
+        at = self._at
+        self._at = at + numbers.size
+        return numbers.unpack_from(self._data, at)
 
     def hash(self) -> Hash:
         at = self._at

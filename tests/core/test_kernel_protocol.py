@@ -297,7 +297,7 @@ class Interrupted:
     ],
     ids=lambda problem: type(problem).__name__,
 )
-def test_what_a_function_of_the_host_raises_has_changed_nothing(
+def test_an_exception_of_a_function_of_the_host_has_changed_nothing(
     opens: OpenKernel, problem: BaseException
 ) -> None:
     """CR-10."""

@@ -22,7 +22,7 @@ VALUE = 100
 
 
 class Stop(BaseException):
-    """What a host raises to end its process."""
+    """An exception of a host that ends its process."""
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
+from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import Event
 from aos.core.kernel_protocol import KernelProtocol
-from aos.errors import Damage
-from aos.fastcore.errors import CoreDefect, CoreUnusable
+from aos.errors import BadUsage, Damage
+from aos.fastcore.buffer import MEMORY_BYTES_MAX, MEMORY_VARIABLE, memory_bytes_of
+from aos.fastcore.errors import CoreDefect, CoreFull, CoreUnusable
 from aos.fastcore.fast_kernel import FastKernel, open_fast_kernel
 from aos.fastcore.fold_core import CoreOperation
+from aos.host.world.inbox import memory_problem
+from aos.sandbox.caps import MIB
+from aos.values.cbor import encode
 from aos.values.digests import content_hash
 from tests.core.cases import cases, tell
 from tests.core.test_kernel_protocol import event
@@ -30,10 +36,13 @@ def world() -> MemoryWorld:
     return world
 
 
-def opened(world: MemoryWorld) -> FastKernel:
+def opened(world: MemoryWorld, memory_bytes: int | None = None) -> FastKernel:
     def open_one() -> KernelProtocol:
         return open_fast_kernel(
-            world=world.kernel.tip.world, read=world.read, find=world.places.get
+            world=world.kernel.tip.world,
+            read=world.read,
+            find=world.places.get,
+            memory_bytes=memory_bytes,
         )
 
     return cast("FastKernel", on_owner(open_one))
@@ -111,3 +120,49 @@ def test_a_defect_of_a_new_kernel_names_its_first_record(world: MemoryWorld) -> 
 
     with pytest.raises(CoreDefect, match=r"(?s)\(before record 1\)"):
         on_owner(lambda: kernel._ask(CoreOperation.CELL))
+
+
+SMALL: Final = 96 * MIB
+"""The smallest memory of an instance: a third of it can be allocated."""
+
+
+def send_more(kernel: FastKernel, world: MemoryWorld, first: int, count: int = 256) -> int:
+    """Send events to new cells, in frames; return the number of the next one."""
+
+    def send() -> None:
+        for number in range(first, first + count):
+            value = encode({"id": f"n{number}", "asks": 0, "note": "x" * 950})
+            kernel.admit(EventInput(schema="c/Go@1", value=value), world.stamp())
+            if number % 256 == 255:
+                kernel.seal(bytes(32))
+
+    on_owner(send)
+    return first + count
+
+
+def test_memory_that_is_nearly_full_is_a_reason_before_the_core_traps(world: MemoryWorld) -> None:
+    """CR-37."""
+    kernel = opened(world, memory_bytes=SMALL)
+    for frame in world.frames:
+        on_owner(lambda frame=frame: kernel.follow(frame))  # type: ignore[misc]
+
+    number = 0
+    while (problem := memory_problem(on_owner(lambda: kernel.memory))) is None:
+        number = send_more(kernel, world, number)
+
+    assert number > 2000
+    assert re.search(r"uses 2[5-9] of 32 MiB .* above 80 % \(.*_MIB, which is 96", problem)
+    with pytest.raises(CoreFull, match=r"is full \(AOS_CORE_MEMORY_MIB is 96, at most 4095"):
+        send_more(kernel, world, number, count=number)
+
+
+@pytest.mark.parametrize(("text", "mib"), [("", None), ("96", 96), ("4095", 4095)])
+def test_the_memory_of_a_core_is_a_setting(text: str, mib: int | None) -> None:
+    expected = MEMORY_BYTES_MAX if mib is None else mib * MIB
+    assert memory_bytes_of({MEMORY_VARIABLE: text}) == expected
+
+
+@pytest.mark.parametrize("text", ["95", "4096", "-1", "1 GiB", "²"])
+def test_another_text_is_no_memory_of_a_core(text: str) -> None:
+    with pytest.raises(BadUsage, match="AOS_CORE_MEMORY_MIB: expected a number of MiB from 96 to"):
+        memory_bytes_of({MEMORY_VARIABLE: text})

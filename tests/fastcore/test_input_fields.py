@@ -259,7 +259,7 @@ def test_a_number_is_described_as_the_reference_describes_it(worlds: Worlds, num
 
 
 def test_a_path_with_a_hash_of_another_length_leads_to_no_root(worlds: Worlds) -> None:
-    """J-40: a record could not hold it, whoever signed it."""
+    """J-40: no record can hold it, even if its signer made it."""
     first, second = worlds.world.open()[:2]
     one, _ = worlds.world.batch(
         [worlds.world.receipt(first, {"ref": "r"}), worlds.world.receipt(second, {"ref": "s"})]

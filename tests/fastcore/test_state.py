@@ -223,6 +223,8 @@ def test_a_crafted_document_is_damage_in_the_same_words(agree: Agree) -> None:
         agree("document", encode({key: fields[key] for key in fields if key != name}))
     others: tuple[dict[str | int, Value], ...] = (
         {"x" * 60: 1}, {5: 1}, {"window_ns": fields["clock_ns"]}, {"proposed": 0},
+        {"seq": 2**63 - 1}, {"seq": 2**63}, {"seq": 2**64 - 1}, {"log": [2**63, [bytes(32)]]},
+        {"submissions": [[1, bytes(32), 2**64 - 1], [2, bytes(32), 2]]},
     )  # fmt: skip
     for more in others:
         agree("document", encode({**fields, **more}))

@@ -290,3 +290,42 @@ def test_bytes_that_are_no_document_are_damage_in_the_same_words(pair: Pair) -> 
     whole = documents()["example"]
     for data in (b"", b"\xa0", b"\x01", whole[:-1], whole + b"\0", encode([]), encode({"a": 1})):
         assert isinstance(pair.agree("effective", data), Words)
+
+
+ALIASES: Final = 20_000
+"""More than either language nests calls."""
+
+
+def aliases_of(last: Any) -> dict[str | int, Any]:
+    """Schemas of which each is another name of the next one; the last is ``last``."""
+    names = [f"c/C{number}@1" for number in range(ALIASES)]
+    following = [*({"ref": name} for name in names[1:]), last]
+    return dict(zip(names, following, strict=True))
+
+
+def test_a_chain_of_aliases_has_any_length(pair: Pair) -> None:
+    """V-25: references nest nothing in a value."""
+    parts = {"h": {"hash": {}}, "b": {"bytes": {}}, "u": {"option": {"text": {}}}}
+    assert isinstance(pair.agree("compiled", aliases_of({"record": parts})), list)
+    value: Any = {"h": "blake3:" + "00" * 32, "b": b"x", "u": None}
+    for data in spellings_of(value, Random(1)):
+        agree_about(pair, "c/C0@1", data, Random(1))
+
+
+def test_secrets_are_found_at_the_end_of_a_chain_of_aliases(pair: Pair) -> None:
+    """M-56."""
+    whole: Any = decode_record(documents()["manifests/gateway"])
+    effective = Effective.from_document(encode(whole))
+    name = next(name for name, effect in effective.effects.items() if effect.takes_secrets)
+    params = effective.effects[name].params
+    (node,) = [node for node in whole["definitions"] if node["name"] == name]
+    node["params"] = "c/C0@1"
+    whole["definitions"] += [
+        {"$kind": "defschema", "name": alias, "type": type_}
+        for alias, type_ in aliases_of({"ref": params.name}).items()
+    ]
+    value = _with_references(value_of(params.type, effective.schemas, Random(3)), "none", 1)
+
+    answer = pair.agree("secrets", encode(whole), "a/w@1", name, value)
+
+    assert answer is None or "is not in the manifest" in str(answer)

@@ -32,7 +32,7 @@ class ClaimRequest:
 
     @property
     def answer(self) -> Any:
-        """What the node has sent; None if it has sent nothing yet."""
+        """The answer of the node; None before it is sent."""
         done = self.answering is not None and self.answering.done()
         if not done or self.answering is None or self.answering.cancelled():
             return None

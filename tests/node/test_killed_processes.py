@@ -58,6 +58,7 @@ class Round:
         self.killed: dict[int, int] = {}
         """When each worker was killed, by its process id."""
         self._folder = folder
+        self._logs: dict[int, Path] = {}
         self._stack = stack
         self._nodes = 0
         self._node_stack = stack.enter_context(contextlib.ExitStack())
@@ -75,12 +76,15 @@ class Round:
 
     def _start_worker(self) -> subprocess.Popen[bytes]:
         self._names += 1
-        return self._stack.enter_context(
-            working(self.world, self.book, self._folder / f"worker-{self._names}")
-        )
+        log = self._folder / f"worker-{self._names}"
+        worker = self._stack.enter_context(working(self.world, self.book, log))
+        self._logs[worker.pid] = log
+        return worker
 
-    def _last_worker_has_started(self) -> bool:
-        return "Ctrl-C stops it" in (self._folder / f"worker-{self._names}").read_text()
+    def _workers_have_started(self) -> bool:
+        return all(
+            "Ctrl-C stops it" in self._logs[worker.pid].read_text() for worker in self.workers
+        )
 
     def kill(self, victim: str, chosen: int) -> None:
         if victim == FRONT:
@@ -120,7 +124,7 @@ class Round:
     def finish(self) -> None:
         """Wait until everything is settled, and stop each process cleanly."""
         wait_until(lambda: open_intents(self.world) == 0)
-        wait_until(self._last_worker_has_started)  # a signal before that would end it at once
+        wait_until(self._workers_have_started)  # a signal before that would end it at once
         for worker in self.workers:
             worker.send_signal(signal.SIGTERM)
         assert [worker.wait(WAIT_S) for worker in self.workers] == [0] * WORKERS

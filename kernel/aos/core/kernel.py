@@ -354,6 +354,10 @@ class Kernel(KernelProtocol):
     # Memory and snapshots
 
     @property
+    def memory(self) -> None:
+        return None
+
+    @property
     def base(self) -> int:
         return self.state.cells.at
 

@@ -65,6 +65,15 @@ class RingHead(NamedTuple):
     depth: int
 
 
+class KernelMemory(NamedTuple):
+    """Bytes that a kernel uses of those that it may use, and the setting that bounds it, in words
+    for the operator."""
+
+    used: int
+    allowed: int
+    setting: str
+
+
 class CellView(Protocol):
     """A cell for reading. It may change with the next record."""
 
@@ -237,6 +246,12 @@ class KernelProtocol(Protocol):
         ...
 
     # Memory and snapshots
+
+    @property
+    def memory(self) -> KernelMemory | None:
+        """The memory of a kernel that ends when it needs more than it may have; None for a kernel
+        that only the process bounds (CR-37)."""
+        ...
 
     @property
     def base(self) -> int:

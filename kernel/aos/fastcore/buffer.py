@@ -35,8 +35,8 @@ import wasmtime
 from wasmtime import _bindings, _ffi
 
 from aos.core.journal.ports import BlobReader
-from aos.errors import Damage, Erased
-from aos.fastcore.errors import CoreDefect, CoreUnusable
+from aos.errors import BadUsage, Damage, Erased
+from aos.fastcore.errors import CoreDefect, CoreFull, CoreUnusable
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
 from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, fingerprint_of, require_wasmtime
 from aos.sandbox.lowlevel import (
@@ -52,6 +52,11 @@ from aos.values.digests import Hash
 
 MEMORY_BYTES_MAX: Final = 4 * GIB - PAGE_BYTES
 """The largest memory of an instance."""
+
+MEMORY_VARIABLE: Final = "AOS_CORE_MEMORY_MIB"
+"""Names the memory that an instance may have, in MiB; ``MEMORY_BYTES_MAX`` by default."""
+
+_MEMORY_MIB_MIN: Final = 96
 
 BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
     {
@@ -105,11 +110,30 @@ _SMALL: Final = 64 * 1024
 
 _AnyMemory: Final = ctypes.c_char * MEMORY_BYTES_MAX
 
+_FULL: Final = "its memory is full"
+"""The words with which an allocation of ``wasm.rs`` fails."""
+
 _SHIPPED: Final = Path(__file__).parent
 
 _Import = ctypes.PYFUNCTYPE(
     ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 )
+
+
+def memory_bytes_of(environment: Mapping[str, str] = os.environ) -> int:
+    """The bytes of memory that an instance may have.
+
+    Raises:
+        BadUsage: ``AOS_CORE_MEMORY_MIB`` is not a number of MiB, or too small or large.
+    """
+    text = environment.get(MEMORY_VARIABLE, "")
+    if not text:
+        return MEMORY_BYTES_MAX
+    highest = MEMORY_BYTES_MAX // MIB
+    if not (text.isascii() and text.isdecimal()) or not _MEMORY_MIB_MIN <= int(text) <= highest:
+        expected = f"a number of MiB from {_MEMORY_MIB_MIN} to {highest}"
+        raise BadUsage(MEMORY_VARIABLE, expected=expected, actual=repr(text))
+    return int(text) * MIB
 
 
 class ProbeRefused(Exception):
@@ -242,6 +266,7 @@ class CoreInstance:
         self._is_broken = False
         self.has_closed = False
         """Whether an operation failed while it changed the world, which is half changed."""
+        self._memory_bytes = memory_bytes
         functions = self._functions = raw_functions()
         self._call = functions["wasmtime_func_call_unchecked"]
         self._memory_data = functions["wasmtime_memory_data"]
@@ -410,7 +435,14 @@ class CoreInstance:
     def _defect(self, name: str, error: int | None) -> CoreDefect:
         self._is_broken = True
         if error or self._trap[0]:
-            return CoreDefect(f"operation {name} of the fast core: {self._stopped(error)}")
+            text = f"operation {name} of the fast core: {self._stopped(error)}"
+            if self._panic_text != _FULL:
+                return CoreDefect(text)
+            mib = self._memory_bytes // MIB
+            return CoreFull(
+                f"{text} ({MEMORY_VARIABLE} is {mib}, at most {MEMORY_BYTES_MAX // MIB}; "
+                "AOS_CORE=python has no bound)"
+            )
         defect = CoreDefect(f"operation {name} of the fast core: a call back failed")
         defect.__cause__ = self._failed
         return defect

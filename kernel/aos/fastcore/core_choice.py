@@ -55,8 +55,8 @@ def choose_core(
         BadUsage: ``AOS_CORE`` names no kernel.
         Damage: The second kernel of this installation was altered.
     """
-    named = core or core_of_environment()
-    kind = named or (CoreKind.PYTHON if short_fold else DEFAULT_CORE)
+    explicit = core or core_of_environment()
+    kind = explicit or (CoreKind.PYTHON if short_fold else DEFAULT_CORE)
     if kind is CoreKind.PYTHON:
         return reference_core()
     # The engine is slow to import.
@@ -64,7 +64,7 @@ def choose_core(
     from aos.fastcore.fast_kernel import open_fast_kernel  # noqa: PLC0415
 
     module_cache = cache()
-    code = cached_code(module_cache) if named is None else live_code(module_cache, note)
+    code = cached_code(module_cache) if explicit is None else live_code(module_cache, note)
     if code is None:
         compile_in_child(module_cache)
         return reference_core()

@@ -139,7 +139,7 @@ class DecideCore(FoldCore):
 _ADMITTED: Final = 5
 
 _NAT: Final = _U32.pack(0)
-_OTHER: Final = _U32.pack(1)
+_NO_NAT: Final = _U32.pack(1)
 _NOT_UNICODE: Final = _U32.pack(2**32 - 1)
 
 
@@ -149,7 +149,7 @@ def _nat(number: object) -> bytes:
     words = describe(number)
     is_short = type(number) is int and number.bit_length() <= _DIGITS_BITS_MAX
     digits = str(number) if is_short else words
-    return _OTHER + data_bytes(digits.encode()) + data_bytes(words.encode())
+    return _NO_NAT + data_bytes(digits.encode()) + data_bytes(words.encode())
 
 
 def _text(text: str) -> bytes:

@@ -7,10 +7,21 @@ class CoreDefect(Exception):
     """The core trapped: its own error, not one of its input. Its instance is not used any more."""
 
     def stops(self) -> str:
-        """Why a world that runs with this core stops, and how it continues (CR-36)."""
+        """Return why a world with this core stops, and how it continues (CR-36)."""
         return (
             f"{self} (a defect of the fast core; everything acknowledged is durable; start again "
             "with --core python to continue from there)"
+        )
+
+
+class CoreFull(CoreDefect):
+    """As ``CoreDefect``: the core needed more memory than its instance may have. The world fits
+    into an instance with more, or into a kernel without this bound."""
+
+    def stops(self) -> str:
+        return (
+            f"{self} (everything acknowledged is durable; start again with a larger "
+            "AOS_CORE_MEMORY_MIB, or with --core python, to continue from there)"
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
 from aos.core.decide.answers import Answer, Decided, Decision
@@ -23,7 +23,13 @@ from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import CellId, Faulted, Record, Stamp
 from aos.core.journal.signing import is_signed
-from aos.core.kernel_protocol import KernelFigures, KernelProtocol, Request, RingHead
+from aos.core.kernel_protocol import (
+    KernelFigures,
+    KernelMemory,
+    KernelProtocol,
+    Request,
+    RingHead,
+)
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed, Settled, Submitted
 from aos.core.state.cell import OpenIntent
@@ -32,7 +38,13 @@ from aos.core.state.eras import KEPT_MAX, ManifestOf
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.state import Mark
 from aos.core.state.submissions import Find
-from aos.fastcore.buffer import CoreCode, shipped_code
+from aos.fastcore.buffer import (
+    MEMORY_BYTES_MAX,
+    MEMORY_VARIABLE,
+    CoreCode,
+    memory_bytes_of,
+    shipped_code,
+)
 from aos.fastcore.core_answers import (
     CellCopy,
     CoreStatus,
@@ -53,6 +65,7 @@ from aos.fastcore.decide_core import (
 )
 from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import (
+    RESERVE_BYTES,
     CoreAnswer,
     CoreOperation,
     IntentBytes,
@@ -61,12 +74,13 @@ from aos.fastcore.fold_core import (
     data_bytes,
 )
 from aos.manifest.effective import Effective, Workflow
+from aos.sandbox.caps import MIB
 from aos.values.digests import Hash
 
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""How many cells or intents the core returns at a time."""
+"""How many cells, intents or uses the core returns at a time."""
 
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
@@ -83,12 +97,15 @@ def open_fast_kernel(
     manifest_of: ManifestOf = Effective.from_document,
     keeps: bool = False,
     code: CoreCode | None = None,
+    memory_bytes: int | None = None,
 ) -> KernelProtocol:
     """Return a kernel, as ``aos.core.kernel.open_kernel`` does with the same arguments. ``code`` is
-    the compiled core (default: ``shipped_code``).
+    the compiled core (default: ``shipped_code``). Its core may have ``memory_bytes``, or as many as
+    ``AOS_CORE_MEMORY_MIB`` says.
 
     Raises:
         Damage: The snapshot cannot be read, or the core in this installation was altered.
+        CoreFull: The snapshot does not fit into the memory.
     """
     manifests = CoreManifests(read, manifest_of)
     core = DecideCore(
@@ -97,6 +114,7 @@ def open_fast_kernel(
         find=find or _find_none,
         ask=reference_answers(verify, manifests.keep),
         limits=limits,
+        memory_bytes=memory_bytes_of() if memory_bytes is None else memory_bytes,
     )
     judges = manifest_of is not Effective.from_document
     if snapshot is None:
@@ -141,11 +159,19 @@ class CoreManifests:
         return self.keep(self._read(hash) if document is None else document)
 
 
+class SealedEnd(NamedTuple):
+    """The bytes that a core used when it had sealed a frame, and the bytes of its figures."""
+
+    used_bytes: int
+    figures: bytes
+
+
 class CorePins:
     """The pinned blobs of a core. Any thread may ask whether one is among them."""
 
     def __init__(self) -> None:
-        self.hashes: frozenset[Hash] = frozenset()
+        self.hashes: set[Hash] = set()
+        """Only the owner of the kernel changes it, or puts another set in its place."""
 
     def __contains__(self, hash: object) -> bool:
         return hash in self.hashes
@@ -168,13 +194,16 @@ class FastKernel(KernelProtocol):
         self._status: CoreStatus | None = None
         """The core's answer since the last record; the same for ``_tip``."""
         self._tip: Tip | None = None
+        self._sealed_end: SealedEnd | None = None
+        """The core's answer to the last seal, if nothing changed since."""
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
         self._is_asking = False
         """Whether a decision waits for ``ran``."""
         self._after_keep: Call | Decided | None = None
         """The continuation of a decision that waits for ``kept``."""
-        self._spills = False
+        mib, highest = (core.allowed_bytes + RESERVE_BYTES) // MIB, MEMORY_BYTES_MAX // MIB
+        self._memory_setting = f"{MEMORY_VARIABLE}, which is {mib} and at most {highest}"
         self._resting_max = RESTING_MAX
         self._base = 0
         self._pins = CorePins()
@@ -188,7 +217,7 @@ class FastKernel(KernelProtocol):
             return function()
         except CoreDefect as defect:
             self._status = self._tip = None
-            raise CoreDefect(f"{defect} (before record {self._next_seq:,})") from defect
+            raise type(defect)(f"{defect} (before record {self._next_seq:,})") from defect
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
@@ -196,6 +225,7 @@ class FastKernel(KernelProtocol):
     def _change(self, function: Callable[[], T]) -> T:
         """Call the core with something that may change its world."""
         self._forget_decision()
+        self._sealed_end = None
         try:
             return self._do(function)
         except BaseException:
@@ -236,9 +266,9 @@ class FastKernel(KernelProtocol):
         return self._manifest(eras[-1][1]) if eras else None
 
     def figures(self) -> KernelFigures:
-        now = self._now
+        now, end = self._now, self._sealed_end
         return figures_of(
-            self._ask(CoreOperation.FIGURES),
+            self._ask(CoreOperation.FIGURES) if end is None else CoreAnswer(end.figures),
             manifest=self.manifest,
             manifest_seq=now.manifest_seq,
             ready_cells=now.ready_cells,
@@ -337,6 +367,7 @@ class FastKernel(KernelProtocol):
         return self._waiting_for(following)
 
     def _forget_decision(self) -> None:
+        """Another decision or a change begins."""
         self._decided = self._after_keep = None
         self._is_asking = False
 
@@ -387,8 +418,8 @@ class FastKernel(KernelProtocol):
         sealed, rest = answer
         self._tip = tip_of(rest)
         self._changed(rest)
-        if self._spills and sealed.blobs:
-            self._look_at_pins()
+        self._sealed_end = SealedEnd(rest.u64(), rest.tail())
+        self._pins.hashes.update(sealed.new_pins)
         return self._sealed(sealed)
 
     def _sealed(self, sealed: SealedBytes) -> Sealed:
@@ -473,9 +504,22 @@ class FastKernel(KernelProtocol):
         )
 
     def uses(self, value: Hash) -> Iterator[str]:
-        yield from self._ask(CoreOperation.USES, value).list(CoreAnswer.text)
+        skipped = 0
+        while True:
+            request = value + _U64.pack(skipped) + _U64.pack(PAGE)
+            page = self._ask(CoreOperation.USES, request).list(CoreAnswer.text)
+            yield from page
+            if len(page) < PAGE:
+                return
+            skipped += PAGE
 
     # Memory and snapshots
+
+    @property
+    def memory(self) -> KernelMemory:
+        end = self._sealed_end
+        used = self._do(self._core.memory)[0] if end is None else end.used_bytes
+        return KernelMemory(used, self._core.allowed_bytes, self._memory_setting)
 
     @property
     def base(self) -> int:
@@ -488,10 +532,9 @@ class FastKernel(KernelProtocol):
     def _look_at_pins(self) -> None:
         answer = self._ask(CoreOperation.PINS)
         self._base = answer.u64()
-        self._pins.hashes = frozenset(answer.list(CoreAnswer.hash))
+        self._pins.hashes = set(answer.list(CoreAnswer.hash))
 
     def spill(self, *, resting_max: int | None = None) -> None:
-        self._spills = True
         if resting_max is not None:
             self._resting_max = max(resting_max, 1)
         self._do(lambda: self._core.keep(self._resting_max, spills=True))

@@ -101,7 +101,8 @@ class IntentBytes:
 class SealedBytes:
     """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record,
     receipt digest) of each settled intent, (id, record, payload hash) of each submission,
-    (record, at, document) of each snapshot."""
+    (record, at, document) of each snapshot. ``new_pins`` are the blobs that the core needs from now
+    on although no snapshot names them."""
 
     hash: Hash
     frame: bytes
@@ -114,6 +115,7 @@ class SealedBytes:
     erased: tuple[Hash, ...]
     submissions: tuple[tuple[str, int, Hash], ...]
     snapshots: tuple[tuple[int, int, Hash], ...]
+    new_pins: tuple[Hash, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,8 @@ class FoldCore:
             limits.page_bytes, limits.page_items,
         )  # fmt: skip
         bound = max(0, memory_bytes - RESERVE_BYTES)
+        self.allowed_bytes: Final = bound
+        """The most bytes that the core may allocate."""
         seed = secrets.token_bytes(_SEED_BYTES)
         self.ask(CoreOperation.INIT, seed + _INIT.pack(bound, *numbers))
 
@@ -189,7 +193,7 @@ class FoldCore:
         return None if sealed is None else sealed[0]
 
     def seal_and_rest(self, salt: bytes) -> tuple[SealedBytes, CoreAnswer] | None:
-        """As ``seal``, with the rest of the answer: the tip and the status after it."""
+        """As ``seal``, with the rest of the answer: tip, status, used bytes and figures."""
         answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
         return (_sealed(answer), answer) if answer.rest else None
 
@@ -270,6 +274,7 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
         erased=erased,
         submissions=tuple(submissions),
         snapshots=tuple(snapshots),
+        new_pins=answer.list(CoreAnswer.hash),
     )
 
 
@@ -305,6 +310,10 @@ class CoreAnswer:
     def rest(self) -> int:
         """Bytes that were not read."""
         return len(self._data) - self._at
+
+    def tail(self) -> bytes:
+        """All bytes that were not read."""
+        return self._data[self._at :]
 
     def begins_with(self, number: int) -> bool:
         """Whether the next part is this ``u32``, which is skipped then."""

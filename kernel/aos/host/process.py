@@ -31,8 +31,9 @@ from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, BadUsage
 from aos.fastcore.core_choice import choose_core
 from aos.fastcore.core_kind import CoreKind
+from aos.fastcore.errors import CoreDefect
 from aos.host.door.server import Server
-from aos.host.errors import Stopping
+from aos.host.errors import Stopping, WorldStopped
 from aos.host.executors.intent_abi import IntentAbis
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Coverage, Pool
@@ -465,8 +466,15 @@ class _Run:
         return lost, ending
 
     async def _of_kernel(self, read: Callable[[], T]) -> T:
-        """Call ``read`` on the kernel's thread, before the engine's loop runs on it."""
-        return await asyncio.wrap_future(self._restored.thread.submit(read))
+        """Call ``read`` on the kernel's thread, before the engine's loop runs on it.
+
+        Raises:
+            WorldStopped: The core has a defect.
+        """
+        try:
+            return await asyncio.wrap_future(self._restored.thread.submit(read))
+        except CoreDefect as defect:
+            raise WorldStopped(f"the world could not be opened: {defect.stops()}") from defect
 
     def _task_again(self, redelivery: Redelivery) -> Task:
         task = self._task(redelivery.intent)

@@ -55,11 +55,12 @@ def named_secrets(
 def _secrets_in(
     type_: Type, value: Any, path: str, schemas: Mapping[str, Schema]
 ) -> Iterator[tuple[str, str]]:
-    match type_:
-        case TypeRef(name) if name == SECRET_REF:
+    while isinstance(type_, TypeRef):  # a chain of aliases may be as long as a manifest
+        if type_.name == SECRET_REF:
             yield path, secret_name(value["alias"], value["version"])
-        case TypeRef(name):
-            yield from _secrets_in(schemas[name].type, value, path, schemas)
+            return
+        type_ = schemas[type_.name].type
+    match type_:
         case Record(fields):
             # By name, because the document does not keep the order in which the author wrote them.
             for name, inside in sorted(fields, key=lambda field: field[0]):

@@ -20,6 +20,7 @@ from aos.core.journal.records import CellId, Faulted, Manifest, Record, Stamp
 from aos.core.kernel_protocol import (
     CellView,
     KernelFigures,
+    KernelMemory,
     KernelProtocol,
     OpenKernel,
     Request,
@@ -239,6 +240,10 @@ class ThreadedKernel(KernelProtocol):
     @property
     def base(self) -> int:
         return self._call(lambda: self._kernel.base)
+
+    @property
+    def memory(self) -> KernelMemory | None:
+        return self._call(lambda: self._kernel.memory)
 
     @property
     def pins(self) -> Container[Hash]:

@@ -180,10 +180,12 @@ def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
     of numbers become bytes where bytes are expected, ``"true"`` becomes a bool, null becomes a
     record without fields, and anything becomes unit.
     """
+    while isinstance(type_, TypeRef):  # a chain of aliases may be as long as a manifest
+        schema = schemas.get(type_.name)
+        if schema is None:
+            return value
+        type_ = schema.type
     match type_:
-        case TypeRef(name):
-            schema = schemas.get(name)
-            return value if schema is None else relaxed(schema.type, value, schemas)
         case Option(item):
             return None if value is None else relaxed(item, value, schemas)
         case ListOf(item) | SetOf(item):

@@ -52,11 +52,17 @@ class HashRewrite:
         return self._schema_write(schema.name) if is_known else self._write(schema.type)
 
     def _schema_write(self, name: str) -> _Write | None:
-        if name not in self._writes:
-            # References have no cycles (V-25).
-            type_ = self._types.get(name)
-            self._writes[name] = None if type_ is None else self._write(type_)
-        return self._writes[name]
+        # References have no cycles (V-25). A chain of aliases may be as long as a manifest.
+        names = [name]
+        while names[-1] not in self._writes:
+            type_ = self._types.get(names[-1])
+            if isinstance(type_, TypeRef):
+                names.append(type_.name)
+            else:
+                self._writes[names[-1]] = None if type_ is None else self._write(type_)
+        write = self._writes[names[-1]]
+        self._writes.update(dict.fromkeys(names, write))
+        return write
 
     def _write(self, type_: Type) -> _Write | None:
         match type_:

@@ -22,7 +22,7 @@ use crate::journal::record_codec::from_bytes;
 use crate::kernel::{Decision, Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
-use crate::reading::{self, put_intent, put_status, put_tip};
+use crate::reading::{self, put_figures, put_intent, put_status, put_tip};
 use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
 use crate::state::eras::{judging, trusting, ManifestOf};
@@ -66,8 +66,9 @@ const LOAD: u32 = 2;
 const FOLD_FRAME: u32 = 3;
 /// `list` of blobs (`data`), then a record's canonical bytes. Folds it into the next frame.
 const APPEND: u32 = 4;
-/// The salt of 32 bytes -> `Sealed`, see `put_sealed`, then as `TIP` and `STATUS`; nothing when
-/// there are no records.
+/// The salt of 32 bytes -> `Sealed`, see `put_sealed`, `list` of the hashes that are pinned from now
+/// on; then as `TIP` and `STATUS`, the bytes that are allocated (`u64`), and as `FIGURES`. Nothing
+/// when there are no records.
 const SEAL: u32 = 5;
 /// Takes a snapshot -> `at` (`u64`), hash of the frame, `list` of blobs (`data`); the last is the
 /// document.
@@ -189,11 +190,16 @@ impl Core {
                 self.kernel().append_written(&record, data.to_vec(), blobs)?;
             }
             SEAL => {
+                let allocated = self.host.memory;
                 let kernel = self.kernel();
                 if let Some(sealed) = kernel.seal(request.hash()) {
                     put_sealed(out, &sealed);
+                    let new_pins = kernel.state.cells.take_new_pins();
+                    put_list(out, new_pins, |out, hash| out.extend_from_slice(&hash));
                     put_tip(out, &kernel.state);
                     put_status(out, kernel);
+                    put_u64(out, allocated().0 as u64);
+                    put_figures(out, &kernel.state);
                 }
             }
             TAKE => {

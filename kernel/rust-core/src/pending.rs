@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::collections::{OrderedMap, SeededSet};
+use crate::collections::OrderedMap;
 use crate::journal::frame::{seal, Frame, Salt, Tip};
 use crate::journal::ports::{BlobReader, Blobs};
 use crate::journal::records::{Record, Slot};
@@ -59,17 +59,6 @@ pub struct Sealed {
     /// Values that the records name and do not hold, and the cell states that left memory.
     pub blobs: KeptBlobs,
     pub rows: Rows,
-}
-
-impl Sealed {
-    /// The opened intents that executors run and that are still open at the end of the frame.
-    pub fn to_publish(&self) -> impl Iterator<Item = &Rc<OpenIntent>> {
-        let settled = self.rows.settled.iter().map(|settled| settled.intent);
-        let over: SeededSet<Hash> = settled.chain(self.rows.abandoned.iter().copied()).collect();
-        self.rows.opened_intents.iter().filter(move |intent| {
-            !over.contains(&intent.intent) && !is_kernel_effect(&intent.effect.name)
-        })
-    }
 }
 
 /// Identify a receipt: two receipts for one intent are the same if signature and key are. A receipt

@@ -36,7 +36,8 @@ const PROGRESS_OF: u32 = 22;
 /// How many to leave out, and a count (`u64` each) -> `list` of as many open intents
 /// (`put_progress`) in the order of opening.
 const OPEN_INTENTS: u32 = 23;
-/// A value's hash -> `list` of the parts that need it (`data`).
+/// A value's hash, how many to leave out, and a count (`u64` each) -> `list` of as many parts that
+/// need it (`data`).
 const USES: u32 = 24;
 /// A hash -> option of a blob (`data`) of the frame that is being filled.
 const PENDING_BLOB: u32 = 25;
@@ -79,8 +80,13 @@ pub(crate) fn answer(
             put_list(out, intents, |out, intent| put_progress(out, state, intent, false));
         }
         USES => {
-            let uses = uses_in_state(state, &request.hash(), kernel.reader(), usize::MAX)?;
-            put_list(out, uses, |out, part| put_data(out, part.as_bytes()));
+            let value = request.hash();
+            let skipped = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let count = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let most = skipped.saturating_add(count);
+            let uses = uses_in_state(state, &value, kernel.reader(), most)?;
+            let page = uses.iter().skip(skipped);
+            put_list(out, page, |out, part| put_data(out, part.as_bytes()));
         }
         PENDING_BLOB => {
             let blob = kernel.pending_blob(&request.hash());
@@ -139,7 +145,7 @@ pub(crate) fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
 /// Clock, world key, operators (name, key), serial, controls, cells, open intents, option of the
 /// snapshot (its record, `at`, document), count of proposals, and the open ones: record, principal,
 /// base, document, patch, option of the mode, leaves, who approves, who rejects, reports.
-fn put_figures(out: &mut Vec<u8>, state: &State) {
+pub(crate) fn put_figures(out: &mut Vec<u8>, state: &State) {
     put_u64(out, state.clock_ns);
     put_data(out, &state.world_key);
     put_list(out, &state.operators, |out, operator| {

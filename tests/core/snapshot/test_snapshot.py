@@ -701,6 +701,10 @@ def test_work_that_does_not_agree_with_itself_is_damage() -> None:
         ({"format": True}, "the snapshot's document is none that is written"),
         ({"submissions": [[1, bytes(32), 1], [1, bytes(32), 1]]}, "the snapshot's submissions is"),
         ({"submissions": [[1, bytes(32), 0]]}, "the snapshot's submissions is"),
+        ({"submissions": [[1, bytes(32), 2**64 - 1], [2, bytes(32), 2]]}, "submissions is none"),
+        ({"seq": 2**63}, "the snapshot's seq is none that is written"),
+        ({"seq": 2**64 - 1}, "the snapshot's seq is none that is written"),
+        ({"log": [2**63, [bytes(32)]]}, "the snapshot's log is none that is written"),
     ],
 )
 def test_a_document_of_another_shape_is_damage(change: dict[str, Any], text: str) -> None:

@@ -174,12 +174,17 @@ def test_a_defect_of_the_fold_is_reported_with_the_way_out(world: Path) -> None:
             run(world, until_idle=True, core=FAST)
         with defect_in(operation), pytest.raises(WorldStopped, match="--core python"):
             open_writer(world, core=FAST)
+    with (
+        defect_in(CoreOperation.OPEN_INTENTS),
+        pytest.raises(WorldStopped, match="--core python"),
+    ):
+        run(world, until_idle=True, core=FAST)
     with WorldLock(world):
         pass
 
 
 def test_a_damaged_frame_is_the_same_damage_for_both_kernels(world: Path) -> None:
-    """CR-16, H-41: what follows badly, and what cannot be read."""
+    """CR-16, H-41: a frame with other contents, and a frame that cannot be read."""
     for harm in (lambda data: data[:-1] + bytes([data[-1] ^ 1]), lambda data: data[:-1]):
         before = alter(world / "store", "frames", (2).to_bytes(8, "big"), harm)
         words = []

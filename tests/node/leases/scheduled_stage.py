@@ -61,6 +61,8 @@ class ScheduledLink(MemoryLink):
     journal: list[Record] = field(default_factory=list)
     frames_seen: int = 0
     replica: State | None = None
+    is_cut: bool = False
+    """The front is dead: it sends no more."""
 
     def publish(self) -> None:
         self.world.run()
@@ -85,6 +87,8 @@ class ScheduledLink(MemoryLink):
         del self.backlog[:count]
 
     async def _admit(self, given: AttemptInput | ReceiptInput | StreamInput) -> Answer:
+        if self.is_cut:
+            await scheduled_loop().create_future()
         answer: Answer = await scheduled_loop().later(lambda: self._admitted(given))
         return answer
 
@@ -177,13 +181,11 @@ class ScheduledStage:
 
     async def kill(self, *, clears_table: bool, before: Callable[[], None]) -> None:
         """Kill the front at any moment of its calls; ``before`` ends what its clients had."""
-        jobs = []
         for job in self.loop.jobs:
-            if not job.is_carried_out and self._rng.random() < 0.5:
+            if not job.is_remote and not job.is_carried_out and self._rng.random() < 0.5:
                 job.carry_out()
-            elif job.is_remote and self._rng.random() < 0.5:
-                jobs.append(job)  # the world gets it later
         self.link.works = []
+        self.link.is_cut = True
         desk = self.work._desk
         # A killed process writes and journals nothing more.
         self._disk = dict(self._disk)
@@ -193,7 +195,10 @@ class ScheduledStage:
         if desk._syncing._running is not None:
             desk._syncing._running.cancel()
         await turns(4)
-        self.loop.jobs[:] = jobs
+        before()  # also what reached the dead front meanwhile
+        await turns(4)
+        self.loop.jobs[:] = [job for job in self.loop.jobs if job.is_remote]
+        self.link.is_cut = False
         self.link.follow(len(self.link.backlog))
         if clears_table:
             self._disk.clear()

@@ -266,6 +266,23 @@ def test_a_claim_that_is_repeated_twice_at_once_gives_its_task_to_one_worker(
     play(tmp_path, scene)
 
 
+def test_a_claim_whose_task_ends_before_its_attempt_begins_gets_no_task(tmp_path: Path) -> None:
+    """N-51: the worker has made no mistake."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", effect=ONCE)
+        [intent] = stage.world.state.intents
+        stage.link.may_answer.clear()
+        asking = asyncio.ensure_future(stage.claim("ann", "1"))
+        await stage.link.is_asked.wait()
+        stage.world.control("cancel", intent=intent)
+        stage.link.may_answer.set()
+
+        assert await asking == []
+
+    play(tmp_path, scene)
+
+
 def test_the_tasks_of_a_claim_go_back_if_its_repetition_is_gone_before_them(
     tmp_path: Path,
 ) -> None:

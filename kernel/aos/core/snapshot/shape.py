@@ -32,6 +32,9 @@ Shape: TypeAlias = Callable[[Any], bool]
 
 NAT_MAX: Final = 2**64 - 1
 
+SEQ_MAX: Final = 2**63 - 1
+"""The last record of any journal: what a world counts of its records never exceeds 64 bits."""
+
 
 def nat(value: Any) -> bool:
     return type(value) is int and 0 <= value <= NAT_MAX
@@ -199,13 +202,18 @@ def check_document(value: Mapping[str, Value]) -> None:
             raise Damage(f"the snapshot's {name} is none that is written")
     if value.get("window_ns") == value["clock_ns"]:
         raise Damage("the snapshot's window_ns is its clock_ns, and then it is left out")
+    seq: Any = value["seq"]
+    if seq > SEQ_MAX:
+        raise Damage("the snapshot's seq is none that is written")
     log: Any = value["log"]
     size, peaks = log
-    if len(peaks) != size.bit_count():
+    # A frame has a record.
+    if size > seq or len(peaks) != size.bit_count():
         raise Damage("the snapshot's log is none that is written")
     chunks: Any = value["submissions"]
     numbers = [number for number, _, _ in chunks]
-    if not all(map(lt, numbers, numbers[1:])):
+    # An id belongs to a record.
+    if sum(count for _, _, count in chunks) > seq or not all(map(lt, numbers, numbers[1:])):
         raise Damage("the snapshot's submissions is none that is written")
 
 

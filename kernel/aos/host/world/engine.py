@@ -46,7 +46,7 @@ from aos.host.schedules import schedule_events
 from aos.host.stamps import Sources
 from aos.host.world.checks import Checks
 from aos.host.world.collecting import Arrivals, Collecting
-from aos.host.world.inbox import Bounds, Inbox, Lane
+from aos.host.world.inbox import Bounds, Inbox, Lane, memory_problem
 from aos.host.world.pipeline import KIB, MIB, Pipeline
 from aos.host.world.restored_world import RestoredWorld
 from aos.host.world.switching import SWITCHING
@@ -197,7 +197,8 @@ class Engine:
         the world ends first; then a submission id shows which inputs were admitted.
 
         Raises:
-            Busy: The inbox is full, or there is no room on the disk. Nothing was queued.
+            Busy: The inbox is full, or there is no room on the disk or, for events, in the kernel's
+                memory. Nothing was queued.
             Stopping: The world is stopping. Nothing was queued.
             WorldStopped: The world stopped, for the reason given. Nothing was queued.
         """
@@ -325,6 +326,7 @@ class Engine:
         self._run_ring(began_s)
         self._most_behind = min(EVENTS_BEHIND_WORK, self._counts.steps - steps)
         self._hand_over()
+        inbox.no_memory = memory_problem(self._kernel.memory)
 
     def _drain(self, lane: Lane, limit: int) -> None:
         """Admit up to ``limit`` inputs of a lane, as far as the frame has room."""
@@ -466,6 +468,9 @@ class Engine:
 
     def _decided(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer:
         if isinstance(input, EventInput):
+            if self._inbox.no_memory is not None:
+                # It was queued before. As in the inbox, the kernel does not learn of it.
+                return Refusal(rule=Rule.WORLD_IS_BUSY, message=self._inbox.no_memory)
             return admit_from_outside(self._kernel, input, self._sources.stamp())
         if not (isinstance(input, ManifestInput) and input.mode == MIGRATE):
             return self._kernel.admit(input, self._sources.stamp())

@@ -22,11 +22,15 @@ from typing import Final
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import EventInput, Input, ManifestInput, ReceiptInput, StreamInput
+from aos.core.kernel_protocol import KernelMemory
 from aos.errors import AosError
 from aos.host.errors import Busy, Stopping, full_disk
 from aos.host.world.pipeline import MIB, Pipeline
 from aos.host.world.unit import InputBatch
 from aos.values.digests import Hash
+
+MEMORY_PERCENT: Final = 80
+"""A kernel whose memory is fuller takes no event: the work that it has may need the rest."""
 
 INPUT_BYTES: Final = 256
 """Bytes that an input counts for in addition to its payload."""
@@ -68,7 +72,8 @@ class Inbox:
     """The waiting inputs and errands of one engine.
 
     ``is_closed`` means that nothing is taken any more; ``problem`` is the reason if the world
-    stopped by itself.
+    stopped by itself. ``no_memory`` is why no event is taken at the moment, if so; the core's
+    thread sets it.
     """
 
     def __init__(self, bounds: Bounds, pipeline: Pipeline) -> None:
@@ -77,6 +82,7 @@ class Inbox:
         self.events = Lane()
         self.is_closed = False
         self.problem: AosError | None = None
+        self.no_memory: str | None = None
         self._pipeline = pipeline
         self._errands: list[_Errand] = []
         self._core_waits = False
@@ -99,6 +105,8 @@ class Inbox:
             self._refuse_if_closed()
             if self._pipeline.no_room is not None:
                 raise Busy(full_disk(self._pipeline.no_room))
+            if is_event and self.no_memory is not None:
+                raise Busy(self.no_memory)
             lane = self.events if is_event else self.urgent
             if not lane.has_room(batch, self.bounds):
                 raise Busy(
@@ -217,6 +225,17 @@ class Inbox:
             batch = lane.batches.popleft()
             lane.count -= len(batch.inputs)
             lane.bytes -= batch.size
+
+
+def memory_problem(memory: KernelMemory | None) -> str | None:
+    """Why the kernel of a world takes no event with this memory (CR-37); None if it does."""
+    if memory is None or memory.used * 100 <= memory.allowed * MEMORY_PERCENT:
+        return None
+    return (
+        f"the kernel uses {memory.used // MIB} of {memory.allowed // MIB} MiB of memory, and takes "
+        f"no event above {MEMORY_PERCENT} % (let running work end, or start the world again with "
+        f"more: {memory.setting})"
+    )
 
 
 def _size(inputs: Sequence[Input], blobs: Mapping[Hash, bytes]) -> int:

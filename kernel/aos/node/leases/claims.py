@@ -21,6 +21,8 @@ from aos.node.problems import Problem
 from aos.values.digests import Hash, hash_text
 
 _MS: Final = 10**6
+_REFUSALS: Final = (404, 409, 410, 422)
+"""Status of a problem that the world has with one attempt, and not with its front."""
 
 
 ClaimKey: TypeAlias = tuple[LeaseHolder, str]
@@ -284,7 +286,10 @@ class ClaimDesk:
                     grants.append((pick.intent, pick.epoch))
                     continue
             leases.give_back(pick)
-        problems = [failure for failure in begun if failure is not None]
+        # A task whose attempt is refused has ended meanwhile: the claim just does not get it.
+        problems = [
+            failure for failure in begun if failure is not None and failure.status not in _REFUSALS
+        ]
         if problems and not grants:
             self._desk.flush()
             raise problems[0]

@@ -82,7 +82,7 @@ class StepWork:
         self._polls = StepPolls(self._ready, self._worker_of, clock)
         self._requests = ClaimRequests()
         self._claiming: dict[tuple[str, str], StepPoll] = {}
-        self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._leased: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         self._leases: dict[str, _StepLease] = {}
         self._reserved: set[str] = set()
         self._told: set[str] = set()
@@ -140,17 +140,19 @@ class StepWork:
             self._polls.changed()
 
     def _note_held(self, instance: str, lease: _StepLease | None) -> None:
-        earlier_lease = self._leases.pop(instance, None)
-        if earlier_lease != lease:
-            self._told.discard(instance)
-            self._prolonged.discard(instance)
+        earlier_lease = self._leases.get(instance)
+        if earlier_lease == lease:
+            return
+        self._leases.pop(instance, None)
+        self._told.discard(instance)
+        self._prolonged.discard(instance)
         if earlier_lease is not None:
-            self._leased[earlier_lease.by_claim].discard(instance)
+            self._leased[earlier_lease.by_claim].pop(instance, None)
             if not self._leased[earlier_lease.by_claim]:
                 del self._leased[earlier_lease.by_claim]
         if lease is not None:
             self._leases[instance] = lease
-            self._leased[lease.by_claim].add(instance)
+            self._leased[lease.by_claim][instance] = None
 
     def _worker_of(self, instance: str) -> str | None:
         lease = self._leases.get(instance)
@@ -196,8 +198,10 @@ class StepWork:
             self._answered.repeated(key)
             self._polls.note_request(key[0])
             await self._lease(key, request, body, connection)
-            instances = self._leased.get(key, ()) if self._requests.is_last(key, request) else ()
-            return self._answer(key, sorted(instances), body.get("form", "json"), connection)
+            instances = list(self._leased.get(key, ()))
+            if not self._requests.is_last(key, request):
+                instances = []
+            return self._answer(key, instances, body.get("form", "json"), connection)
         finally:
             self._leave(key, request)
 
@@ -348,7 +352,7 @@ class StepWork:
         """Send a claim for each; return whether the worker has one of the instances now.
 
         Raises:
-            Problem: It has none, and an instance did not answer.
+            Problem: 503: It has none, and an instance did not answer, or failed by a fault.
         """
 
         async def grant() -> bool:
@@ -364,7 +368,7 @@ class StepWork:
                 isinstance(answer, LinearAnswer) and answer.tag == "Claimed" for answer in answers
             )
             if problems and not has_lease:
-                raise problems[0]
+                raise _for_a_claim(problems[0])
             return has_lease
 
         self._reserved.update(pick.instance for pick in picks)
@@ -528,6 +532,13 @@ def refusal(answer: LinearAnswer) -> Problem:
     """A refusal, in the words of the instance."""
     status = 422 if answer.reason == "INVALID" else 409
     return Problem(status, answer.reason.lower(), answer.words)
+
+
+def _for_a_claim(problem: BaseException) -> BaseException:
+    """Why a claim gets nothing. Its worker has made no mistake if an instance refuses an event."""
+    if isinstance(problem, Problem) and problem.status < 500:
+        return Problem(503, "no_answer", str(problem), retry_after_s=1)
+    return problem
 
 
 def _seen(granting: asyncio.Future[bool]) -> None:

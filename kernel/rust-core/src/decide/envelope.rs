@@ -194,10 +194,10 @@ fn effect(value: Value, path: &str, names: &[&str]) -> Result<EffectRequest, Mis
 
 fn guest_fault(mut fields: Fields) -> Result<Output, Misfit> {
     let fault = fields.take("fault").unwrap_or(Value::Null);
-    let mut beside: Vec<String> = fields.0.iter().map(|(key, _)| plain(key)).collect();
-    beside.sort_unstable();
-    if !beside.is_empty() {
-        let actual = format!("fault beside {}", beside.join(", "));
+    let mut others: Vec<String> = fields.0.iter().map(|(key, _)| plain(key)).collect();
+    others.sort_unstable();
+    if !others.is_empty() {
+        let actual = format!("fault beside {}", others.join(", "));
         return malformed("$", "fault alone", &actual);
     }
     let mut fault = record(fault, "$.fault", &FAULT)?;

@@ -56,11 +56,6 @@ impl Fault {
     pub fn by_entry(&self) -> bool {
         !matches!(self.kind, FaultKind::ReceiptInvalid | FaultKind::Overloaded)
     }
-
-    /// Whether it depends on the machine: replay takes it from the record.
-    pub fn environmental(&self) -> bool {
-        matches!(self.kind, FaultKind::Stack | FaultKind::HostMemory | FaultKind::Watchdog)
-    }
 }
 
 /// `text`, cut so that it fits a record. The path into a hostile value can be very long.

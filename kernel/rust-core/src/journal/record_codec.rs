@@ -621,7 +621,7 @@ word_field! {
     GovernanceAction = "governance action",
 }
 
-/// The entries of a decoded map that nobody has read yet.
+/// The entries of a decoded map that were not read yet.
 struct Fields(Vec<(Key, Value)>);
 
 impl Fields {

@@ -38,13 +38,16 @@ impl Search<'_> {
         if self.problem.is_some() {
             return;
         }
-        match (type_, value) {
-            (Type::TypeRef(name), _) if &**name == SECRET_REF => self.check(value, path),
-            (Type::TypeRef(name), _) => {
-                if let Some(schema) = self.effective.schemas.get(name) {
-                    self.walk(&schema.type_, value, path);
-                }
+        // A chain of aliases may be as long as a manifest.
+        let (effective, mut type_) = (self.effective, type_);
+        while let Type::TypeRef(name) = type_ {
+            if &**name == SECRET_REF {
+                return self.check(value, path);
             }
+            let Some(schema) = effective.schemas.get(name) else { return };
+            type_ = &schema.type_;
+        }
+        match (type_, value) {
             (Type::Record(fields), _) => {
                 // By name, because the document does not keep the order in which the author wrote
                 // them.

@@ -235,6 +235,9 @@ static OPTIONS: [Field; 5] = [
     ("ancestors", Shape::List(&Shape::Row(&[HASH, NAT]))),
 ];
 
+/// The last record of any journal: what a world counts of its records never exceeds 64 bits.
+const SEQ_MAX: u64 = (1 << 63) - 1;
+
 /// Check the fields of a document, whose `format` is that of this release. It is Damage if a field
 /// is missing, unknown, or of another type.
 pub fn check_document(value: &Value) -> Outcome<()> {
@@ -260,14 +263,23 @@ pub fn check_document(value: &Value) -> Outcome<()> {
     }
     let column = |row: &Value, at: usize| row.as_list().and_then(|row| row.get(at).cloned());
     let log = value.get("log").expect("a field that was checked");
+    let seq = value.get("seq").and_then(Value::as_nat).expect("a number");
+    if seq > SEQ_MAX {
+        return none_written("seq");
+    }
     let size = column(log, 0).and_then(|size| size.as_nat()).expect("a number");
     let peaks = column(log, 1).expect("a list");
-    if peaks.as_list().map(<[Value]>::len) != Some(size.count_ones() as usize) {
+    // A frame has a record.
+    let is_bits = peaks.as_list().map(<[Value]>::len) == Some(size.count_ones() as usize);
+    if size > seq || !is_bits {
         return none_written("log");
     }
     let chunks = value.get("submissions").and_then(Value::as_list).expect("a list");
     let numbers: Vec<u64> = chunks.iter().filter_map(|chunk| column(chunk, 0)?.as_nat()).collect();
-    if !numbers.windows(2).all(|pair| pair[0] < pair[1]) {
+    let counts = chunks.iter().filter_map(|chunk| Some(u128::from(column(chunk, 2)?.as_nat()?)));
+    // An id belongs to a record.
+    let is_few = counts.sum::<u128>() <= u128::from(seq);
+    if !is_few || !numbers.windows(2).all(|pair| pair[0] < pair[1]) {
         return none_written("submissions");
     }
     Ok(())

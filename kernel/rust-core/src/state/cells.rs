@@ -536,6 +536,11 @@ impl Cells {
         }
     }
 
+    /// The blobs that were pinned since the last call.
+    pub fn take_new_pins(&mut self) -> Vec<Hash> {
+        self.spilling.get_mut().pins.take_new()
+    }
+
     /// Move states and keys out of memory and return them, for the frame that is being sealed
     /// (SN-11a).
     ///

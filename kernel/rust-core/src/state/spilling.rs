@@ -14,6 +14,8 @@ use crate::values::digests::Hash;
 #[derive(Default)]
 pub struct Pins {
     at: SeededMap<Hash, u64>,
+    /// Blobs that were pinned since `take_new`.
+    new: Vec<Hash>,
 }
 
 impl Pins {
@@ -29,8 +31,16 @@ impl Pins {
     /// Pin a blob of a cell that record `changed` changed last.
     pub fn add(&mut self, hash: Hash, changed: u64) {
         // Another cell may have the same state and need it until a later snapshot.
-        let last = self.at.entry(hash).or_insert(0);
+        let last = self.at.entry(hash).or_insert_with(|| {
+            self.new.push(hash);
+            0
+        });
         *last = changed.max(*last);
+    }
+
+    /// The blobs that were pinned since the last call.
+    pub fn take_new(&mut self) -> Vec<Hash> {
+        std::mem::take(&mut self.new)
     }
 
     /// Drop the blobs of cells that no record after `last` changed: a snapshot names those.
@@ -169,7 +179,9 @@ mod tests {
         pins.add([1; 32], 5);
         pins.add([1; 32], 3);
         pins.add([2; 32], 4);
+        assert_eq!(pins.take_new(), [[1; 32], [2; 32]]);
         pins.drop_to(4);
+        assert_eq!(pins.take_new(), [[0; 32]; 0]);
         assert!(pins.contains(&[1; 32]) && !pins.contains(&[2; 32]));
     }
 }

@@ -196,12 +196,13 @@ type Schemas = OrderedMap<Rc<str>, Rc<Schema>>;
 /// `{Arm: v}` and `"Arm"` become variants, `$value` of a unit arm is removed, text and lists of
 /// numbers become bytes where bytes are expected, `"true"` becomes a bool, null becomes a record
 /// without fields, and anything becomes unit.
-fn relaxed(type_: &Type, value: Value, schemas: &Schemas) -> Value {
+fn relaxed<'a>(mut type_: &'a Type, value: Value, schemas: &'a Schemas) -> Value {
+    // A chain of aliases may be as long as a manifest.
+    while let Type::TypeRef(name) = type_ {
+        let Some(schema) = schemas.get(name) else { return value };
+        type_ = &schema.type_;
+    }
     match (type_, value) {
-        (Type::TypeRef(name), value) => match schemas.get(name) {
-            None => value,
-            Some(schema) => relaxed(&schema.type_, value, schemas),
-        },
         (Type::Option(_), Value::Null) => Value::Null,
         (Type::Option(item), value) => relaxed(item, value, schemas),
         (Type::ListOf(item) | Type::SetOf(item), Value::List(items)) => {

@@ -60,12 +60,21 @@ impl HashRewrite {
     }
 
     fn schema_write(&self, name: &Rc<str>) -> Option<Rc<Write>> {
-        if let Some(write) = self.writes.borrow().get(name) {
-            return write.clone();
-        }
-        // References have no cycles (V-25).
-        let write = self.schemas.get(name).and_then(|schema| self.write(&schema.type_));
-        self.writes.borrow_mut().insert(name.clone(), write.clone());
+        // References have no cycles (V-25). A chain of aliases may be as long as a manifest.
+        let mut names = vec![name.clone()];
+        let write = loop {
+            let name = &names[names.len() - 1];
+            if let Some(write) = self.writes.borrow().get(name) {
+                break write.clone();
+            }
+            match self.schemas.get(name).map(|schema| &schema.type_) {
+                None => break None,
+                Some(Type::TypeRef(next)) => names.push(next.clone()),
+                Some(type_) => break self.write(type_),
+            }
+        };
+        let mut writes = self.writes.borrow_mut();
+        writes.extend(names.into_iter().map(|name| (name, write.clone())));
         write
     }
 

@@ -1,0 +1,157 @@
+"""Defects on purpose, in decisions of the second kernel, for one build with a switch.
+
+    crate = altered_crate(CRATE, folder)   a copy of the crate with all defects, none switched on
+    switched(core, number)                 switches one of them on
+
+The sources that are shipped have no switch: ``altered_crate`` writes it into the copy.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aos.fastcore.fold_core import FoldCore
+
+SWITCH: Final = 120
+"""The operation of an altered core that switches a defect on."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A defect: the expression between ``[[`` and ``]]`` in the text of a file becomes another."""
+
+    file: str
+    text: str
+    altered: str
+
+    def written_into(self, source: str, number: int) -> str:
+        """The source with both expressions, and the question which of them holds."""
+        start, _, rest = self.text.partition("[[")
+        expression, _, end = rest.partition("]]")
+        whole = f"{start}{expression}{end}"
+        assert source.count(whole) == 1, f"{self.file}: {whole!r} is there {source.count(whole)} x"
+        choice = (
+            f"(if crate::mutants::is_on({number}) {{ {self.altered} }} else {{ {expression} }})"
+        )
+        return source.replace(whole, f"{start}{choice}{end}")
+
+
+STEP, FOLD, OWED = "decide/step.rs", "state/fold.rs", "decide/owed.rs"
+SETTLE, ADMIT, ROUTING = "decide/settle.rs", "decide/admit.rs", "decide/routing.rs"
+IDENTITY, CONTROL = "journal/identity.rs", "decide/control.rs"
+
+MUTANTS: Final = (
+    Mutant(STEP, "pages: [[ran.pages]],", "ran.pages + 1"),
+    Mutant(STEP, "fuel: [[ran.fuel]],", "ran.fuel + 1"),
+    Mutant(STEP, "output: [[content_hash(data)]],", "content_hash(&data[1..])"),
+    Mutant(STEP, "root: [[self.run.mail.root.seq]],", "self.run.mail.root.seq + 1"),
+    Mutant(STEP, "depth: [[self.run.mail.depth]],", "self.run.mail.depth + 1"),
+    Mutant(
+        STEP,
+        "entry: [[self.run.mail.entry]],",
+        "(self.run.mail.entry.0, self.run.mail.entry.1 + 1)",
+    ),
+    Mutant(STEP, "status(&cell, &output, [[!intents.is_empty()]])", "intents.is_empty()"),
+    Mutant(STEP, "pages: [[ran.map_or(0, |ran| ran.pages)]]", "1000"),
+    Mutant(STEP, "fuel: [[workflow.limits.fuel]],", "workflow.limits.fuel + 1"),
+    Mutant(STEP, "memory_bytes: [[workflow.limits.memory_bytes]],", "1 << 16"),
+    Mutant(FOLD, "if [[stamp.ns > state.clock_ns]] {", "stamp.ns < state.clock_ns"),
+    Mutant(FOLD, "depth: [[0]],\n        content: Content::Event { schema: record.schema", "1"),
+    Mutant(FOLD, "depth: [[cause.depth + 1]],", "cause.depth"),
+    Mutant(FOLD, "cell.last_seq = [[seq]];\n        cell.last_active_ns", "seq - 1"),
+    Mutant(FOLD, "CellStatus::Completed => [[Some(TerminalStatus::Completed)]],", "None"),
+    Mutant(FOLD, "CellStatus::Failed => [[Some(TerminalStatus::Failed)]],", "None"),
+    Mutant(FOLD, "state.serial += [[1]];", "2"),
+    Mutant(FOLD, "cell.module_hash = [[workflow.module.hash]];", "workflow.hash"),
+    Mutant(
+        FOLD,
+        "cell.runs = false;\n        if [[!cell.mailbox.is_empty()]] {",
+        "false",
+    ),
+    Mutant(FOLD, "entry: [[(record.seq, 0)]],", "(record.seq, 1)"),
+    Mutant(FOLD, "at_ns: [[state.window_ns]] }", "state.window_ns + 1"),
+    Mutant(ROUTING, "let mailbox_max = [[state.effective().limits.mailbox as i64]];", "0"),
+    Mutant(ROUTING, "if [[cell.is_none() && !route.creates && count == 0]] {", "cell.is_none()"),
+    Mutant(OWED, "root: [[self.owed.root.seq]],", "self.owed.root.seq + 1"),
+    Mutant(OWED, "depth: [[self.owed.depth]],", "self.owed.depth + 1"),
+    Mutant(OWED, '[[format!("{} canceled it", intent.cell.workflow)]]', '"canceled".to_string()'),
+    Mutant(OWED, "Ok(None) if [[self.owed.canceled > 0]] =>", "self.owed.canceled > 1"),
+    Mutant(SETTLE, "let least = [[state.attempt(intent).max(1)]];", "state.attempt(intent).max(2)"),
+    Mutant(SETTLE, "if [[started_ns <= finished_ns]] &&", "started_ns < finished_ns"),
+    Mutant(SETTLE, "if [[!is_signed]] {", "is_signed"),
+    Mutant(SETTLE, "outcome: [[settled.outcome]],", "ReceiptOutcome::Rejected"),
+    Mutant(SETTLE, ".filter(|last| [[frame_seq <= *last]])", "frame_seq < *last"),
+    Mutant(SETTLE, "finished_ns: [[shape.finished_ns]],\n        cost", "shape.finished_ns + 1"),
+    Mutant(ADMIT, "serial: [[state.serial]],\n        signature", "state.serial + 1"),
+    Mutant(ADMIT, "to: [[placed.to]],", "Vec::new()"),
+    Mutant(
+        ADMIT, "seq: [[state.next_seq]],\n        stamp,\n        schema:", "state.next_seq + 1"
+    ),
+    Mutant(IDENTITY, "put_nat(out, [[parts.index]]);", "parts.index + 1"),
+    Mutant(IDENTITY, "put_bytes(out, [[parts.params_hash]]);", "parts.effect_hash"),
+    Mutant(IDENTITY, 'digest([["aos/submission/1"]], 2', '"aos/submission/2"'),
+    Mutant("snapshot/take.rs", "Value::Int([[shelf.count]]),", "shelf.count + 1"),
+    Mutant("journal/merkle.rs", "self.size += [[1]];", "2"),
+    Mutant(
+        "journal/statements.rs", "put_text(&mut out, [[statement.status]]);", "statement.effect"
+    ),
+    Mutant(CONTROL, "serial: [[state.controls]],", "state.controls + 1"),
+    Mutant(CONTROL, "restamp: [[control.restamp]],\n        dropped", "!control.restamp"),
+    Mutant("state/cells.rs", "self.shelf(&id.workflow).count += [[1]];", "2"),
+    Mutant("values/digests.rs", '[[format!("blake3:{}", hex(hash))]]', "hex(hash)"),
+)
+
+_MODULE: Final = """//! Which defect is on.
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+pub fn switch(number: u32) {
+    NUMBER.store(number, Ordering::Relaxed);
+}
+
+#[inline(never)]
+pub fn is_on(number: u32) -> bool {
+    NUMBER.load(Ordering::Relaxed) == number
+}
+"""
+_CALL: Final = (
+    "        let mut answer = Vec::with_capacity(64);\n        put_u32(&mut answer, OK);\n"
+)
+_SWITCHING: Final = f"""        if operation == {SWITCH} {{
+            crate::mutants::switch(u32::from_le_bytes(request.try_into().expect("four bytes")));
+            return answer;
+        }}
+"""
+
+
+def altered_crate(crate: Path, into: Path) -> None:
+    """Copy the crate into a folder, with all defects; the first has number 1."""
+    shutil.copytree(crate, into, ignore=shutil.ignore_patterns("target"))
+    source = into / "src"
+    for number, mutant in enumerate(MUTANTS, 1):
+        file = source / mutant.file
+        file.write_text(mutant.written_into(file.read_text("utf-8"), number), "utf-8")
+    (source / "mutants.rs").write_text(_MODULE, "utf-8")
+    library = source / "lib.rs"
+    library.write_text(
+        f"#![allow(unused_parens)]\npub mod mutants;\n{_below_docs(library)}", "utf-8"
+    )
+    operations = source / "operations.rs"
+    text = operations.read_text("utf-8")
+    assert text.count(_CALL) == 1
+    operations.write_text(text.replace(_CALL, _CALL + _SWITCHING), "utf-8")
+
+
+def _below_docs(library: Path) -> str:
+    lines = library.read_text("utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("//!"))
+
+
+def switched(core: FoldCore, number: int) -> None:
+    """Switch a defect on. The caller owns the core, which is an altered one."""
+    core._core.call("switch", SWITCH, struct.pack("<I", number))

@@ -20,11 +20,11 @@ from aos.core.state.proposals import OpenProposal
 from aos.core.state.state import Halt, Mark
 from aos.fastcore.fold_core import CoreAnswer, IntentBytes, intent_of
 from aos.manifest.effective import Effective
-from aos.values.digests import Hash
+from aos.values.digests import HASH_BYTES, Hash
 
 
 class CoreStatus(NamedTuple):
-    """The figures that a host needs after every record. ``eras`` are (record, manifest)."""
+    """The figures that a host needs after every record. ``era_rows`` are the bytes of ``eras``."""
 
     next_seq: int
     ready_cells: int
@@ -33,9 +33,19 @@ class CoreStatus(NamedTuple):
     pending_records: int
     pending_bytes: int
     pending_blob_bytes: int
-    eras: tuple[tuple[int, Hash], ...]
+    era_rows: bytes
+
+    @property
+    def manifest(self) -> Hash | None:
+        """The manifest in force: that of the last era."""
+        return Hash(self.era_rows[-HASH_BYTES:]) if self.era_rows else None
+
+    def eras(self) -> list[tuple[int, Hash]]:
+        """(record, manifest) of each era."""
+        return [(seq, Hash(manifest)) for seq, manifest in _ERA.iter_unpack(self.era_rows)]
 
 
+_ERA: Final = struct.Struct("<Q32s")
 _STATUS: Final = struct.Struct("<7QI")
 """The numbers of a status, and how many eras follow."""
 
@@ -56,8 +66,8 @@ class CellCopy:
 
 def status_of(answer: CoreAnswer) -> CoreStatus:
     seq, ready, owed, manifest, records, size, blob_size, eras = answer.unpack(_STATUS)
-    era_rows = tuple([(answer.u64(), answer.hash()) for _ in range(eras)])
-    return CoreStatus(seq, ready, owed, manifest, records, size, blob_size, era_rows)
+    rows = answer.take(eras * _ERA.size)
+    return CoreStatus(seq, ready, owed, manifest, records, size, blob_size, rows)
 
 
 def tip_of(answer: CoreAnswer) -> Tip:

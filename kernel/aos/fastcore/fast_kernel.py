@@ -262,8 +262,8 @@ class FastKernel(KernelProtocol):
 
     @property
     def manifest(self) -> Effective | None:
-        eras = self._now.eras
-        return self._manifest(eras[-1][1]) if eras else None
+        manifest = self._now.manifest
+        return None if manifest is None else self._manifest(manifest)
 
     def figures(self) -> KernelFigures:
         now, end = self._now, self._sealed_end
@@ -275,7 +275,7 @@ class FastKernel(KernelProtocol):
         )
 
     def manifests(self) -> Sequence[Effective]:
-        return [self._manifest(manifest) for _, manifest in self._now.eras]
+        return [self._manifest(manifest) for _, manifest in self._now.eras()]
 
     def _manifest(self, hash: Hash) -> Effective:
         return self._manifests.get(hash, self._pending_blob)

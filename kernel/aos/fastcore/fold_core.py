@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Ref, Slot
@@ -35,6 +35,7 @@ RESERVE_BYTES: Final = 64 * 1024 * 1024
 _SEED_BYTES: Final = 16
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
+_INTENT_MIDDLE: Final = struct.Struct("<32sQQQ32s")
 _INIT: Final = struct.Struct("<11Q")
 
 
@@ -280,14 +281,16 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
 
 def intent_of(answer: CoreAnswer) -> IntentBytes:
     """Read an intent (``put_intent`` of ``reading.rs``)."""
+    intent, cell = answer.hash(), answer.cell_id()
+    workflow_hash, seq, index, opened_ns, manifest = answer.unpack(_INTENT_MIDDLE)
     return IntentBytes(
-        intent=answer.hash(),
-        cell=answer.cell_id(),
-        workflow_hash=answer.hash(),
-        seq=answer.u64(),
-        index=answer.u64(),
-        opened_ns=answer.u64(),
-        manifest=answer.hash(),
+        intent=intent,
+        cell=cell,
+        workflow_hash=Hash(workflow_hash),
+        seq=seq,
+        index=index,
+        opened_ns=opened_ns,
+        manifest=Hash(manifest),
         effect=answer.text(),
         params=answer.slot(),
         params_hash=answer.hash(),
@@ -337,7 +340,12 @@ class CoreAnswer:
         (number,) = _U64.unpack_from(self._data, at)
         return number
 
-    def unpack(self, numbers: struct.Struct) -> tuple[int, ...]:
+    def take(self, size: int) -> bytes:
+        at = self._at
+        end = self._at = at + size
+        return self._data[at:end]
+
+    def unpack(self, numbers: struct.Struct) -> tuple[Any, ...]:
         at = self._at
         self._at = at + numbers.size
         return numbers.unpack_from(self._data, at)

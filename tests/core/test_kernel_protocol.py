@@ -8,11 +8,19 @@ from dataclasses import dataclass
 import pytest
 
 import tests.memory_world
-from aos.core.decide.answers import Decided, Duplicate
+from aos.core.decide.answers import Admitted, Decided, Duplicate, admission
 from aos.core.journal.faults import Fault, FaultKind
-from aos.core.journal.inputs import MIGRATE, EventInput
+from aos.core.journal.inputs import MIGRATE, EventInput, Input
 from aos.core.journal.ports import Call, Keep, Ran
-from aos.core.journal.records import Faulted, KernelReceipt, Manifest, Step
+from aos.core.journal.records import (
+    Event,
+    Faulted,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Step,
+)
 from aos.core.journal.signing import is_signed
 from aos.core.kernel_protocol import KernelProtocol, OpenKernel, decided, step
 from aos.core.limits import Limits
@@ -90,6 +98,30 @@ def test_a_step_waits_for_its_call_and_can_be_dropped() -> None:
     assert isinstance(decision, Decided)
     assert isinstance(decision.record, Step)
     assert root_of(world) == before
+
+
+def test_an_input_is_admitted_with_the_answer_that_its_record_gives() -> None:
+    """CR-2: an event, a receipt, a command that abandons an intent, and a refused event."""
+    world = cases()
+    tell(world, "p", asks=1)
+    tell(world, "q", asks=1)
+    world.seal()
+    settled = next(intent for intent in world.open() if intent.cell == case("p"))
+    inputs: list[tuple[Input, type[Record]]] = [
+        (event("r"), Event),
+        (world.receipt(settled, {"ref": "r"}), Receipt),
+    ]
+    for given, kind in inputs:
+        stamp = world.stamp()
+        decision = world.kernel.decide(given, stamp)
+        assert isinstance(decision, Decided)
+        assert isinstance(decision.record, kind)
+        assert world.kernel.admit(given, stamp) == admission(decision.record)
+    seq = world.kernel.next_seq
+    ended = world.control("end", cell=case("q"), status="failed")
+    assert ended == Admitted(seq=seq, abandoned=1)
+    unknown = EventInput(schema="c/Unknown@1", value=encode({}))
+    assert world.kernel.decide(unknown, stamp) == world.kernel.admit(unknown, stamp)
 
 
 def test_a_step_is_ended_and_entered_by_one_call() -> None:

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 import pytest
 
 import tests.memory_world
-from aos.core.decide.answers import Decided, Duplicate
-from aos.core.journal.inputs import MIGRATE, EventInput
-from aos.core.journal.ports import Call, Keep
-from aos.core.journal.records import Faulted, KernelReceipt, Manifest, Step
+from aos.core.decide.answers import Admitted, Decided, Duplicate, admission
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.inputs import MIGRATE, EventInput, Input
+from aos.core.journal.ports import Call, Keep, Ran
+from aos.core.journal.records import (
+    Event,
+    Faulted,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Step,
+)
 from aos.core.journal.signing import is_signed
 from aos.core.kernel_protocol import KernelProtocol, OpenKernel, decided, step
 from aos.core.limits import Limits
@@ -89,6 +98,82 @@ def test_a_step_waits_for_its_call_and_can_be_dropped() -> None:
     assert isinstance(decision, Decided)
     assert isinstance(decision.record, Step)
     assert root_of(world) == before
+
+
+def test_an_input_is_admitted_with_the_answer_that_its_record_gives() -> None:
+    """CR-2: an event, a receipt, a command that abandons an intent, and a refused event."""
+    world = cases()
+    tell(world, "p", asks=1)
+    tell(world, "q", asks=1)
+    world.seal()
+    settled = next(intent for intent in world.open() if intent.cell == case("p"))
+    inputs: list[tuple[Input, type[Record]]] = [
+        (event("r"), Event),
+        (world.receipt(settled, {"ref": "r"}), Receipt),
+    ]
+    for given, kind in inputs:
+        stamp = world.stamp()
+        decision = world.kernel.decide(given, stamp)
+        assert isinstance(decision, Decided)
+        assert isinstance(decision.record, kind)
+        assert world.kernel.admit(given, stamp) == admission(decision.record)
+    seq = world.kernel.next_seq
+    ended = world.control("end", cell=case("q"), status="failed")
+    assert ended == Admitted(seq=seq, abandoned=1)
+    unknown = EventInput(schema="c/Unknown@1", value=encode({}))
+    assert world.kernel.decide(unknown, stamp) == world.kernel.admit(unknown, stamp)
+
+
+def test_a_step_is_ended_and_entered_by_one_call() -> None:
+    """CR-2: with the same record as by ``ran`` and ``enter``."""
+    first, second = cases(), cases()
+    for world in (first, second):
+        world.seal()
+        world.kernel.admit(event("a"), world.stamp())
+        call = world.kernel.next()
+        assert isinstance(call, Call)
+        ran = world.runner.run(call)
+        if world is first:
+            assert world.kernel.end_step(ran) is None
+            continue
+        decision = world.kernel.ran(ran)
+        assert isinstance(decision, Decided)
+        world.kernel.enter(decision)
+
+    assert (first.kernel.pending_records, first.kernel.ready_cells) == (2, 0)
+    assert first.kernel.pending_bytes == second.kernel.pending_bytes
+    assert first.kernel.pending_blob_bytes == second.kernel.pending_blob_bytes
+    with pytest.raises(AssertionError, match="no decision waits"):
+        first.kernel.end_step(ran)
+    first.seal()
+    second.seal()
+    assert root_of(first) == root_of(second)
+
+
+def test_the_record_of_a_failed_step_is_returned() -> None:
+    world = cases()
+    world.kernel.admit(event("a"), world.stamp())
+    next_seq = world.kernel.next_seq
+    assert isinstance(world.kernel.next(), Call)
+
+    fault = Fault(kind=FaultKind.TRAP, message="unreachable")
+    record = world.kernel.end_step(Ran(output=None, fault=fault, fuel=7, pages=1))
+
+    assert isinstance(record, Faulted)
+    assert (record.seq, record.fault) == (next_seq, fault)
+    assert (world.kernel.next_seq, world.kernel.ready_cells) == (next_seq + 1, 0)
+
+
+def test_the_blobs_of_the_frame_that_is_being_filled_are_counted_until_it_is_sealed() -> None:
+    world = cases()
+    world.seal()
+    assert world.kernel.pending_blob_bytes == 0
+    value = encode({"id": "a", "asks": 0, "note": "x" * 2_000})
+    world.kernel.admit(EventInput(schema="c/Go@1", value=value), world.stamp())
+
+    assert world.kernel.pending_blob_bytes == len(value)
+    world.seal()
+    assert world.kernel.pending_blob_bytes == 0
 
 
 def test_an_owed_receipt_comes_before_a_step_and_needs_no_runner() -> None:

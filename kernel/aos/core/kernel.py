@@ -39,7 +39,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import BlobReader, Call, Ran, Verify
 from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import CellId, Genesis, Record, Stamp
+from aos.core.journal.records import CellId, Faulted, Genesis, Record, Stamp
 from aos.core.journal.signing import is_signed
 from aos.core.kernel_protocol import (
     KernelFigures,
@@ -269,6 +269,12 @@ class Kernel(KernelProtocol):
         run, self._step = self._step, None
         return self._asked(ran) if run is None else end_step(run, ran)
 
+    def end_step(self, ran: Ran) -> Faulted | None:
+        decision = self.ran(ran)
+        assert isinstance(decision, Decided), "a step ends with a record"
+        self.enter(decision)
+        return decision.record if isinstance(decision.record, Faulted) else None
+
     def kept(self) -> Request | Decision:
         return self._asked(None)
 
@@ -292,6 +298,10 @@ class Kernel(KernelProtocol):
     @property
     def pending_bytes(self) -> int:
         return self._pending.size
+
+    @property
+    def pending_blob_bytes(self) -> int:
+        return self._pending.blob_bytes
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         self.enter(Decided(record=record, blobs=blobs))

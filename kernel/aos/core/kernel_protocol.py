@@ -21,7 +21,7 @@ from aos.core.journal.faults import Fault
 from aos.core.journal.frame import Frame, StoredFrame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Runner, Verify
-from aos.core.journal.records import CellId, EntryId, Principal, Record, Slot, Stamp
+from aos.core.journal.records import CellId, EntryId, Faulted, Principal, Record, Slot, Stamp
 from aos.core.journal.signing import is_signed
 from aos.core.journal.vocabulary import CellStatus, TerminalStatus
 from aos.core.limits import LIMITS, Limits
@@ -103,8 +103,8 @@ class KernelProtocol(Protocol):
     A decision changes nothing; ``enter`` applies it. So a host may drop any decision, and replay
     compares one before it enters it. ``Damage`` means that a blob is missing or altered. If it is
     raised while the kernel decides or reads, nothing has changed, as with exceptions of the host's
-    own functions. After a ``Damage`` of ``append``, ``follow`` or ``enter``, the kernel cannot be
-    used any more.
+    own functions. After a ``Damage`` while a record is entered, appended or followed, the kernel
+    cannot be used any more.
     """
 
     # The world after the last record
@@ -165,6 +165,11 @@ class KernelProtocol(Protocol):
         """Continue the decision that waits for a call. That of a step ends here. Raises Damage."""
         ...
 
+    def end_step(self, ran: Ran) -> Faulted | None:
+        """End the step that waits for its call, and enter its record. Return the record if the step
+        failed its instance. Raises Damage."""
+        ...
+
     def kept(self) -> Request | Decision:
         """Continue the decision that waits for a ``Keep``: its blobs are durable. Raises Damage."""
         ...
@@ -192,6 +197,11 @@ class KernelProtocol(Protocol):
     @property
     def pending_bytes(self) -> int:
         """Bytes of those records."""
+        ...
+
+    @property
+    def pending_blob_bytes(self) -> int:
+        """Bytes of the blobs that came with those records."""
         ...
 
     def seal(self, salt: bytes) -> Sealed | None:

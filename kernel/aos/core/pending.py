@@ -142,6 +142,9 @@ class Pending:
     size: int = 0
     """Bytes of ``records``: the host seals a frame before it becomes too long."""
 
+    blob_bytes: int = 0
+    """Bytes of the blobs that came with ``records``, also of those that came twice."""
+
     blobs: dict[Hash, bytes] = field(default_factory=dict)
     """The kernel reads these before it asks the host, which does not have them yet."""
 
@@ -157,6 +160,7 @@ class Pending:
     def keep(self, blobs: Mapping[Hash, bytes]) -> None:
         """Store blobs with this frame. A value that was erased in it before stays, then."""
         self.blobs.update(blobs)
+        self.blob_bytes += sum(map(len, blobs.values()))
         if self.erased and blobs:
             self.erased = [blob_hash for blob_hash in self.erased if blob_hash not in blobs]
 

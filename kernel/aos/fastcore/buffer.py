@@ -100,6 +100,7 @@ _OK: Final = 0
 _DAMAGE: Final = 1
 _HOST: Final = 2
 _UNWRITABLE: Final = 4
+_CLOSED: Final = 16
 
 _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
 _STATUS: Final = struct.Struct("<I")
@@ -263,6 +264,8 @@ class CoreInstance:
         self._failed: BaseException | None = None
         self._panic_text: str | None = None
         self._is_broken = False
+        self.has_closed = False
+        """Whether an operation failed while it changed the world, which is half changed."""
         self._memory_bytes = memory_bytes
         functions = self._functions = raw_functions()
         self._call = functions["wasmtime_func_call_unchecked"]
@@ -339,7 +342,8 @@ class CoreInstance:
         answer = view[address + _STATUS.size : end].tobytes()
         if status == _OK:
             return answer
-        raise self._problem(status, answer.decode())
+        self.has_closed = bool(status & _CLOSED)
+        raise self._problem(status & ~_CLOSED, answer.decode())
 
     def _view(self) -> memoryview:
         """The memory, until the next call: only bytes below its size may be used."""

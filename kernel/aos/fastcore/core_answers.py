@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Tip
@@ -19,12 +20,11 @@ from aos.core.state.proposals import OpenProposal
 from aos.core.state.state import Halt, Mark
 from aos.fastcore.fold_core import CoreAnswer, IntentBytes, intent_of
 from aos.manifest.effective import Effective
-from aos.values.digests import Hash
+from aos.values.digests import HASH_BYTES, Hash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreStatus:
-    """The figures that a host needs after every record. ``eras`` are (record, manifest)."""
+class CoreStatus(NamedTuple):
+    """The figures that a host needs after every record. ``era_rows`` are the bytes of ``eras``."""
 
     next_seq: int
     ready_cells: int
@@ -32,7 +32,22 @@ class CoreStatus:
     manifest_seq: int
     pending_records: int
     pending_bytes: int
-    eras: tuple[tuple[int, Hash], ...]
+    pending_blob_bytes: int
+    era_rows: bytes
+
+    @property
+    def manifest(self) -> Hash | None:
+        """The manifest in force: that of the last era."""
+        return Hash(self.era_rows[-HASH_BYTES:]) if self.era_rows else None
+
+    def eras(self) -> list[tuple[int, Hash]]:
+        """(record, manifest) of each era."""
+        return [(seq, Hash(manifest)) for seq, manifest in _ERA.iter_unpack(self.era_rows)]
+
+
+_ERA: Final = struct.Struct("<Q32s")
+_STATUS: Final = struct.Struct("<7QI")
+"""The numbers of a status, and how many eras follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +65,9 @@ class CellCopy:
 
 
 def status_of(answer: CoreAnswer) -> CoreStatus:
-    return CoreStatus(
-        next_seq=answer.u64(),
-        ready_cells=answer.u64(),
-        owed=answer.u64(),
-        manifest_seq=answer.u64(),
-        pending_records=answer.u64(),
-        pending_bytes=answer.u64(),
-        eras=answer.list(lambda era: (era.u64(), era.hash())),
-    )
+    seq, ready, owed, manifest, records, size, blob_size, eras = answer.unpack(_STATUS)
+    rows = answer.take(eras * _ERA.size)
+    return CoreStatus(seq, ready, owed, manifest, records, size, blob_size, rows)
 
 
 def tip_of(answer: CoreAnswer) -> Tip:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Blocker, Duplicate, Refusal, Rule
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     AttemptInput,
@@ -46,6 +46,14 @@ T = TypeVar("T")
 
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
+_U32_U32: Final = struct.Struct("<II")
+_U64_U64: Final = struct.Struct("<QQ")
+_NAT_U32: Final = struct.Struct("<IQI")
+_NAT_NAT_U32: Final = struct.Struct("<IQIQI")
+_NO_ITEM: Final = _U32.pack(0)
+_CALL_END: Final = struct.Struct("<QQQ")
+"""The numbers of a call."""
+
 
 _DIGITS_BITS_MAX: Final = 14_000
 """Python writes the digits of a number with at most so many bits."""
@@ -63,8 +71,23 @@ Next: TypeAlias = RecordDecided | Duplicate | Refusal | Call | Keep | None
 """The next part of a decision; None if nothing is due."""
 
 
+class RecordEntered(NamedTuple):
+    """The answer to the sender of an input that was entered, and the bytes of the core's status."""
+
+    admitted: Admitted
+    status: CoreAnswer
+
+
+class StepEntered(NamedTuple):
+    """The canonical bytes of a step's record, if the step failed its instance; and as above."""
+
+    failed: bytes | None
+    status: CoreAnswer
+
+
 class DecideCore(FoldCore):
-    """A core that decides, too. Every method but ``enter`` leaves the world as it is."""
+    """A core that decides, too. Every method but ``enter``, ``admit`` and ``end_step`` leaves the
+    world as it is."""
 
     def decide(self, input: Input, stamp: Stamp) -> Next:
         """Begin to decide an input.
@@ -73,29 +96,49 @@ class DecideCore(FoldCore):
             ValueError: A field of the input is none that a message or record can hold, and the
                 input breaks no rule before. The encoder of the reference raises then.
         """
-        request = b"".join([_U64.pack(stamp.ns), stamp.entropy, *_input(input)])
-        return _next(self.ask(CoreOperation.DECIDE, request))
+        return _next(CoreAnswer(self.ask(CoreOperation.DECIDE, _stamped(input, stamp))))
+
+    def admit(self, input: Input, stamp: Stamp) -> RecordEntered | Next:
+        """Decide an input and fold its record, if it has one. Raises as ``decide``."""
+        answer = CoreAnswer(self.ask(CoreOperation.ADMIT, _stamped(input, stamp)))
+        if not answer.begins_with(_ADMITTED):
+            return _next(answer)
+        outcome: Any  # one of a type of words
+        seq = answer.u64()
+        to = tuple([answer.cell_id() for _ in range(answer.u32())])
+        outcome = answer.option(CoreAnswer.text)
+        admitted = Admitted(
+            seq=seq, to=to, outcome=outcome, dropped=answer.u64(), abandoned=answer.u64()
+        )
+        return RecordEntered(admitted, answer)
 
     def next(self, *, steps: bool = True) -> Next:
         """Decide the first receipt that the core owes, or else, with ``steps``, begin to run the
         ring's head."""
-        return _next(self.ask(CoreOperation.NEXT, _flag(steps)))
+        return _next(CoreAnswer(self.ask(CoreOperation.NEXT, _flag(steps))))
 
     def ran(self, ran: Ran) -> Next:
         """Continue the decision whose call is over."""
-        return _next(self.ask(CoreOperation.RAN, b"".join(_ran(ran))))
+        return _next(CoreAnswer(self.ask(CoreOperation.RAN, b"".join(_ran(ran)))))
 
     def resume(self) -> Next:
         """Continue the decision whose blobs are durable."""
-        return _next(self.ask(CoreOperation.KEPT))
+        return _next(CoreAnswer(self.ask(CoreOperation.KEPT)))
 
-    def enter(self) -> None:
-        """Fold the record that was decided last; nothing else came since."""
-        self.ask(CoreOperation.ENTER)
+    def end_step(self, ran: Ran) -> StepEntered:
+        """End the step whose call is over, and fold its record."""
+        answer = CoreAnswer(self.ask(CoreOperation.END_STEP, b"".join(_ran(ran))))
+        return StepEntered(answer.option(CoreAnswer.data), answer)
+
+    def enter(self) -> CoreAnswer:
+        """Fold the record that was decided last; nothing else came since. Return the status."""
+        return CoreAnswer(self.ask(CoreOperation.ENTER))
 
 
 # Requests
 
+
+_ADMITTED: Final = 5
 
 _NAT: Final = _U32.pack(0)
 _NO_NAT: Final = _U32.pack(1)
@@ -141,6 +184,47 @@ def _option(item: T | None, write: Callable[[T], bytes]) -> bytes:
 
 def _batch(batch: Batch) -> bytes:
     return _nat(batch.index) + _nat(batch.size) + _list(batch.path, data_bytes)
+
+
+def _stamped(input: Input, stamp: Stamp) -> bytes:
+    parts = None
+    # The inputs that a world gets all the time, by a few calls, if their fields are usual.
+    if type(input) is ReceiptInput:
+        parts = _usual_receipt(input)
+    elif type(input) is EventInput and input.submission_id is None:
+        parts = _usual_event(input)
+    return b"".join([_U64.pack(stamp.ns), stamp.entropy, *(parts or _input(input))])
+
+
+def _usual_event(event: EventInput) -> list[bytes] | None:
+    try:
+        schema = event.schema.encode()
+    except UnicodeEncodeError:
+        return None
+    return [
+        _U32_U32.pack(3, len(schema)), schema,
+        _U32.pack(len(event.value)), event.value, _NO_ITEM,
+    ]  # fmt: skip
+
+
+def _usual_receipt(receipt: ReceiptInput) -> list[bytes] | None:
+    attempt, started_ns, finished_ns = receipt.attempt, receipt.started_ns, receipt.finished_ns
+    if not type(attempt) is type(started_ns) is type(finished_ns) is int:
+        return None
+    intent, payload = receipt.intent, receipt.payload
+    key_id, signature = receipt.key_id, receipt.signature
+    try:
+        effect, status = receipt.effect.encode(), receipt.status.encode()
+        executor = receipt.executor.encode()
+        return [
+            _U32_U32.pack(4, len(intent)), intent, _U32.pack(len(effect)), effect,
+            _NAT_U32.pack(0, attempt, len(status)), status, _U32.pack(len(payload)), payload,
+            _NAT_NAT_U32.pack(0, started_ns, 0, finished_ns, len(executor)), executor,
+            _U32.pack(len(key_id)), key_id, _U32.pack(len(signature)), signature,
+            _option(receipt.cost_cents, _nat), _option(receipt.batch, _batch),
+        ]  # fmt: skip
+    except (UnicodeEncodeError, struct.error):
+        return None
 
 
 def _input(value: Input) -> list[bytes]:
@@ -209,7 +293,10 @@ def _input(value: Input) -> list[bytes]:
 
 
 def _ran(ran: Ran) -> list[bytes]:
-    parts = [_option(ran.output, data_bytes)]
+    if ran.output is not None:
+        size = _U32_U32.pack(1, len(ran.output))
+        return [size, ran.output, _U64_U64.pack(ran.fuel, ran.pages)]
+    parts = [_NO_ITEM]
     if ran.fault is not None:
         fault = ran.fault
         words = [fault.kind.value, fault.message]
@@ -220,8 +307,7 @@ def _ran(ran: Ran) -> list[bytes]:
 # Answers
 
 
-def _next(data: bytes) -> Next:
-    answer = CoreAnswer(data)
+def _next(answer: CoreAnswer) -> Next:
     match answer.u32():
         case 0:
             return RecordDecided(record=answer.data(), blobs=_blobs(answer))
@@ -232,22 +318,21 @@ def _next(data: bytes) -> Next:
             blockers = tuple([_blocker(answer) for _ in range(answer.u32())])
             return Refusal(rule=rule, message=message, blockers=blockers)
         case 3:
-            return Call(
-                module=answer.hash(),
-                entrypoint=answer.text(),
-                input=answer.data(),
-                fuel=answer.u64(),
-                memory_bytes=answer.u64(),
-                output_bytes=answer.u64(),
-            )
-        case 5:
+            module, entrypoint, data = answer.hash(), answer.text(), answer.data()
+            fuel, memory_bytes, output_bytes = answer.unpack(_CALL_END)
+            return Call(module, entrypoint, data, fuel, memory_bytes, output_bytes)
+        case 6:
             return Keep(_blobs(answer))
         case _:
             return None
 
 
 def _blobs(answer: CoreAnswer) -> dict[Hash, bytes]:
-    return {answer.hash(): answer.data() for _ in range(answer.u32())}
+    return _some_blobs(answer, answer.u32())
+
+
+def _some_blobs(answer: CoreAnswer, count: int) -> dict[Hash, bytes]:
+    return {answer.hash(): answer.data() for _ in range(count)}
 
 
 def _blocker(answer: CoreAnswer) -> Blocker:

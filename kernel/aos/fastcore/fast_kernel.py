@@ -12,10 +12,10 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
-from aos.core.decide.answers import Answer, Decided, Decision, admission
+from aos.core.decide.answers import Answer, Decided, Decision
 from aos.core.journal.frame import Frame, StoredFrame, Tip, read_frame
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.inputs import Input, SnapshotInput
@@ -55,7 +55,13 @@ from aos.fastcore.core_answers import (
     status_of,
     tip_of,
 )
-from aos.fastcore.decide_core import DecideCore, Next, RecordDecided, reference_answers
+from aos.fastcore.decide_core import (
+    DecideCore,
+    Next,
+    RecordDecided,
+    RecordEntered,
+    reference_answers,
+)
 from aos.fastcore.errors import CoreDefect
 from aos.fastcore.fold_core import (
     RESERVE_BYTES,
@@ -122,6 +128,11 @@ def _find_none(_: str) -> None:
     return None
 
 
+def _check_stamp(stamp: Stamp) -> None:
+    assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
+    assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+
+
 class CoreManifests:
     """The manifests of a core's world, the last ones decoded."""
 
@@ -138,12 +149,20 @@ class CoreManifests:
             self._decoded.popitem(last=False)
         return effective
 
-    def get(self, hash: Hash, pending_blob: bytes | None) -> Effective:
+    def get(self, hash: Hash, pending_blob: Callable[[Hash], bytes | None]) -> Effective:
         """Return a manifest, whose document may be pending. Raises Damage."""
         effective = self._decoded.get(hash)
         if effective is not None:
             return effective
-        return self.keep(self._read(hash) if pending_blob is None else pending_blob)
+        document = pending_blob(hash)
+        return self.keep(self._read(hash) if document is None else document)
+
+
+class SealedEnd(NamedTuple):
+    """The bytes that a core used when it had sealed a frame, and the bytes of its figures."""
+
+    used_bytes: int
+    figures: bytes
 
 
 class CorePins:
@@ -174,10 +193,14 @@ class FastKernel(KernelProtocol):
         self._status: CoreStatus | None = None
         """The core's answer since the last record; the same for ``_tip``."""
         self._tip: Tip | None = None
+        self._sealed_end: SealedEnd | None = None
+        """The core's answer to the last seal, if nothing changed since."""
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
         self._request: Request | None = None
         """The request of the decision that waits for its answer."""
+        mib, highest = (core.allowed_bytes + RESERVE_BYTES) // MIB, MEMORY_BYTES_MAX // MIB
+        self._memory_setting = f"{MEMORY_VARIABLE}, which is {mib} and at most {highest}"
         self._resting_max = RESTING_MAX
         self._base = 0
         self._pins = CorePins()
@@ -190,20 +213,31 @@ class FastKernel(KernelProtocol):
         try:
             return function()
         except CoreDefect as defect:
+            self._status = self._tip = None
             raise type(defect)(f"{defect} (before record {self._next_seq:,})") from defect
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
 
-    def _change(self, function: Callable[[], T], *, next_seq: int) -> T:
-        """Call the core with something that changes its world, in which ``next_seq`` comes then."""
-        self._decided = self._request = None
+    def _change(self, function: Callable[[], T]) -> T:
+        """Call the core with something that may change its world."""
+        self._forget_decision()
+        self._sealed_end = None
         try:
-            result = self._do(function)
-        finally:
+            return self._do(function)
+        except BaseException:
             self._status = self._tip = None
+            raise
+
+    def _changed(self, answer: CoreAnswer) -> None:
+        """Keep the status after a change."""
+        self._status = status_of(answer)
+        self._next_seq = self._status.next_seq
+
+    def _changed_to(self, next_seq: int) -> None:
+        """The core did not say its status after a change."""
+        self._status = self._tip = None
         self._next_seq = next_seq
-        return result
 
     # The world after the last record
 
@@ -225,33 +259,34 @@ class FastKernel(KernelProtocol):
 
     @property
     def manifest(self) -> Effective | None:
-        eras = self._now.eras
-        return self._manifest(eras[-1][1]) if eras else None
+        manifest = self._now.manifest
+        return None if manifest is None else self._manifest(manifest)
 
     def figures(self) -> KernelFigures:
-        now = self._now
+        now, end = self._now, self._sealed_end
         return figures_of(
-            self._ask(CoreOperation.FIGURES),
+            self._ask(CoreOperation.FIGURES) if end is None else CoreAnswer(end.figures),
             manifest=self.manifest,
             manifest_seq=now.manifest_seq,
             ready_cells=now.ready_cells,
         )
 
     def manifests(self) -> Sequence[Effective]:
-        return [self._manifest(manifest) for _, manifest in self._now.eras]
+        return [self._manifest(manifest) for _, manifest in self._now.eras()]
 
     def _manifest(self, hash: Hash) -> Effective:
-        return self._manifests.get(hash, self._pending_blob(hash))
+        return self._manifests.get(hash, self._pending_blob)
 
     # Inputs
 
     def admit(self, input: Input, stamp: Stamp) -> Answer:
-        decision = self.decide(input, stamp)
-        if isinstance(decision, Decided):
-            self.enter(decision)
-            return admission(decision.record)
-        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
-        return decision
+        _check_stamp(stamp)
+        answer = self._change(lambda: self._core.admit(input, stamp))
+        if isinstance(answer, RecordEntered):
+            self._changed(answer.status)
+            return answer.admitted
+        assert isinstance(answer, Answer), "a manifest that migrates is not admitted at once"
+        return answer
 
     def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
         """Decide as the protocol says.
@@ -260,8 +295,7 @@ class FastKernel(KernelProtocol):
             ValueError: A field is none that a message or record can hold, and no rule refuses the
                 input before (CR-19). Nothing has changed.
         """
-        assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
-        assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+        _check_stamp(stamp)
         decision = self._continued(lambda: self._core.decide(input, stamp))
         assert decision is not None, "an input is decided"
         return decision
@@ -280,6 +314,9 @@ class FastKernel(KernelProtocol):
         return self._ask(CoreOperation.RING_HEAD).option(ring_head_of)
 
     def next(self, *, steps: bool = True) -> Call | Decided | None:
+        if not self.has_work(steps=steps):
+            self._forget_decision()
+            return None
         decision = self._continued(lambda: self._core.next(steps=steps))
         assert decision is None or isinstance(decision, Call | Decided)
         return decision
@@ -295,6 +332,16 @@ class FastKernel(KernelProtocol):
             self._decided = decision
         return decision
 
+    def end_step(self, ran: Ran) -> Faulted | None:
+        assert isinstance(self._request, Call), "no decision waits for an answer"
+        failed, status = self._change(lambda: self._core.end_step(ran))
+        self._changed(status)
+        if failed is None:
+            return None
+        record = from_bytes(failed)
+        assert isinstance(record, Faulted)
+        return record
+
     def kept(self) -> Request | Decision:
         assert isinstance(self._request, Keep), "no decision waits for an answer"
         decision = self._continued(self._core.resume)
@@ -303,7 +350,7 @@ class FastKernel(KernelProtocol):
 
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
-        self._decided = self._request = None
+        self._forget_decision()
         answer = self._do(function)
         if isinstance(answer, RecordDecided):
             self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
@@ -312,25 +359,30 @@ class FastKernel(KernelProtocol):
             self._request = answer
         return answer
 
+    def _forget_decision(self) -> None:
+        """Another decision or a change begins."""
+        self._decided = self._request = None
+
     # Records and frames
 
     def enter(self, decided: Decided) -> None:
         if decided is self._decided:
-            self._change(self._core.enter, next_seq=self._next_seq + 1)
+            self._changed(self._change(self._core.enter))
         else:
             self.append(decided.record, decided.blobs)
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         data = to_bytes(record)
-        next_seq = self._next_seq + 1
-        self._change(lambda: self._core.append(data, list(blobs.values())), next_seq=next_seq)
+        self._change(lambda: self._core.append(data, list(blobs.values())))
+        self._changed_to(self._next_seq + 1)
 
     def follow(self, frame: Frame) -> None:
         self.follow_stored(StoredFrame(frame.header.first, frame.header.last, frame.to_bytes()))
 
     def follow_stored(self, frame: StoredFrame) -> None:
         assert not self.pending_records, "a frame is being filled"
-        self._change(lambda: self._core.fold_frame(frame.data), next_seq=frame.last + 1)
+        self._change(lambda: self._core.fold_frame(frame.data))
+        self._changed_to(frame.last + 1)
 
     @property
     def pending_records(self) -> int:
@@ -340,11 +392,19 @@ class FastKernel(KernelProtocol):
     def pending_bytes(self) -> int:
         return self._now.pending_bytes
 
+    @property
+    def pending_blob_bytes(self) -> int:
+        return self._now.pending_blob_bytes
+
     def seal(self, salt: bytes) -> Sealed | None:
         if not self.pending_records:
             return None
-        sealed = self._change(lambda: self._core.seal(salt), next_seq=self._next_seq)
-        assert sealed is not None, "records are pending"
+        answer = self._change(lambda: self._core.seal_and_rest(salt))
+        assert answer is not None, "records are pending"
+        sealed, rest = answer
+        self._tip = tip_of(rest)
+        self._changed(rest)
+        self._sealed_end = SealedEnd(rest.u64(), rest.tail())
         self._pins.hashes.update(sealed.new_pins)
         return self._sealed(sealed)
 
@@ -448,10 +508,9 @@ class FastKernel(KernelProtocol):
 
     @property
     def memory(self) -> KernelMemory:
-        used, _ = self._do(self._core.memory)
-        mib, highest = (self._core.allowed_bytes + RESERVE_BYTES) // MIB, MEMORY_BYTES_MAX // MIB
-        setting = f"{MEMORY_VARIABLE}, which is {mib} and at most {highest}"
-        return KernelMemory(used, self._core.allowed_bytes, setting)
+        end = self._sealed_end
+        used = self._do(self._core.memory)[0] if end is None else end.used_bytes
+        return KernelMemory(used, self._core.allowed_bytes, self._memory_setting)
 
     @property
     def base(self) -> int:

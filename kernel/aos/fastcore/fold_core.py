@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Ref, Slot
@@ -35,6 +35,7 @@ RESERVE_BYTES: Final = 64 * 1024 * 1024
 _SEED_BYTES: Final = 16
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
+_INTENT_MIDDLE: Final = struct.Struct("<32sQQQ32s")
 _INIT: Final = struct.Struct("<11Q")
 
 
@@ -68,11 +69,12 @@ class CoreOperation(IntEnum):
     USES = 24
     PENDING_BLOB = 25
     PINS = 26
-    KEPT = 27
+    ADMIT = 27
+    END_STEP = 28
+    KEPT = 29
 
 
-CHANGING: Final = (CoreOperation.FOLD_FRAME, CoreOperation.APPEND, CoreOperation.ENTER)
-"""The operations after whose failure the world cannot be used any more (CR-12)."""
+_NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
 
 _OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 
@@ -134,8 +136,8 @@ class FoldCore:
 
     ``read`` must find every blob of every frame that it folded or sealed, durable or not; ``find``
     the record of a submission id that left the state. Methods raise what these raise, and Damage as
-    the reference does. If one of ``CHANGING`` raised, the state may be half changed: each later one
-    but ``open`` and ``load`` raises CoreUnusable.
+    the reference does. If one failed while it changed the world, the state may be half changed
+    (CR-12): each later one but ``open`` and ``load`` raises CoreUnusable.
     """
 
     def __init__(
@@ -189,8 +191,13 @@ class FoldCore:
 
     def seal(self, salt: bytes) -> SealedBytes | None:
         """Make one frame of all records since the last seal; None when there are none."""
-        answer = self.ask(CoreOperation.SEAL, salt)
-        return _sealed(CoreAnswer(answer)) if answer else None
+        sealed = self.seal_and_rest(salt)
+        return None if sealed is None else sealed[0]
+
+    def seal_and_rest(self, salt: bytes) -> tuple[SealedBytes, CoreAnswer] | None:
+        """As ``seal``, with the rest of the answer: tip, status, used bytes and figures."""
+        answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
+        return (_sealed(answer), answer) if answer.rest else None
 
     def take(self) -> TakenBytes:
         """Take a snapshot at the end of a frame."""
@@ -215,8 +222,8 @@ class FoldCore:
 
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
-        name = operation.name.lower()
-        if operation in _OPENING:
+        name = _NAMES[operation]
+        if self._unusable is not None and operation in _OPENING:
             self._unusable = None
         if self._unusable is not None:
             raise CoreUnusable(
@@ -228,8 +235,9 @@ class FoldCore:
         except CoreDefect:
             raise  # the instance itself refuses what follows
         except BaseException:
-            if operation in CHANGING:
+            if self._core.has_closed:
                 self._unusable = name
+                self._core.has_closed = False
             raise
 
 
@@ -274,14 +282,16 @@ def _sealed(answer: CoreAnswer) -> SealedBytes:
 
 def intent_of(answer: CoreAnswer) -> IntentBytes:
     """Read an intent (``put_intent`` of ``reading.rs``)."""
+    intent, cell = answer.hash(), answer.cell_id()
+    workflow_hash, seq, index, opened_ns, manifest = answer.unpack(_INTENT_MIDDLE)
     return IntentBytes(
-        intent=answer.hash(),
-        cell=answer.cell_id(),
-        workflow_hash=answer.hash(),
-        seq=answer.u64(),
-        index=answer.u64(),
-        opened_ns=answer.u64(),
-        manifest=answer.hash(),
+        intent=intent,
+        cell=cell,
+        workflow_hash=Hash(workflow_hash),
+        seq=seq,
+        index=index,
+        opened_ns=opened_ns,
+        manifest=Hash(manifest),
         effect=answer.text(),
         params=answer.slot(),
         params_hash=answer.hash(),
@@ -305,6 +315,16 @@ class CoreAnswer:
         """Bytes that were not read."""
         return len(self._data) - self._at
 
+    def tail(self) -> bytes:
+        """All bytes that were not read."""
+        return self._data[self._at :]
+
+    def begins_with(self, number: int) -> bool:
+        """Whether the next part is this ``u32``, which is skipped then."""
+        is_next: bool = _U32.unpack_from(self._data, self._at)[0] == number
+        self._at += 4 * is_next
+        return is_next
+
     # Each of these is called several times for a record, so none calls another.
 
     def u32(self) -> int:
@@ -320,6 +340,16 @@ class CoreAnswer:
         number: int
         (number,) = _U64.unpack_from(self._data, at)
         return number
+
+    def take(self, size: int) -> bytes:
+        at = self._at
+        end = self._at = at + size
+        return self._data[at:end]
+
+    def unpack(self, numbers: struct.Struct) -> tuple[Any, ...]:
+        at = self._at
+        self._at = at + numbers.size
+        return numbers.unpack_from(self._data, at)
 
     def hash(self) -> Hash:
         at = self._at

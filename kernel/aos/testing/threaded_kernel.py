@@ -16,7 +16,7 @@ from aos.core.decide.answers import Answer, Decided, Decision, admission
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import Call, Ran
-from aos.core.journal.records import CellId, Manifest, Record, Stamp
+from aos.core.journal.records import CellId, Faulted, Manifest, Record, Stamp
 from aos.core.kernel_protocol import (
     CellView,
     KernelFigures,
@@ -162,6 +162,12 @@ class ThreadedKernel(KernelProtocol):
     def ran(self, ran: Ran) -> Request | Decision:
         return self._call(lambda: self._kernel.ran(ran))
 
+    def end_step(self, ran: Ran) -> Faulted | None:
+        decision = self.ran(ran)
+        assert isinstance(decision, Decided), "a step ends with a record"
+        self.enter(decision)
+        return decision.record if isinstance(decision.record, Faulted) else None
+
     def kept(self) -> Request | Decision:
         return self._call(self._kernel.kept)
 
@@ -191,6 +197,10 @@ class ThreadedKernel(KernelProtocol):
     @property
     def pending_bytes(self) -> int:
         return self._call(lambda: self._kernel.pending_bytes)
+
+    @property
+    def pending_blob_bytes(self) -> int:
+        return self._call(lambda: self._kernel.pending_blob_bytes)
 
     def seal(self, salt: bytes) -> Sealed | None:
         sealed = self._call(lambda: self._kernel.seal(salt))

@@ -12,10 +12,11 @@ use crate::journal::inputs::{
 };
 use crate::journal::ports::{Call, Ran};
 use crate::journal::record_codec::to_bytes;
-use crate::journal::records::Stamp;
+use crate::journal::records::{CellId, Record, Stamp};
 use crate::journal::vocabulary::Word;
 use crate::kernel::{Decision, Kernel};
 use crate::operations::{put_data, put_list, put_u32, put_u64, Request};
+use crate::reading::put_cell_id;
 use crate::values::digests::Hash;
 
 const DECIDED: u32 = 0;
@@ -23,7 +24,8 @@ const DUPLICATE: u32 = 1;
 const REFUSED: u32 = 2;
 const CALL: u32 = 3;
 const IDLE: u32 = 4;
-const KEEP: u32 = 5;
+const ADMITTED: u32 = 5;
+const KEEP: u32 = 6;
 
 const START: u32 = 1;
 const MANIFEST: u32 = 2;
@@ -236,6 +238,36 @@ pub(crate) fn put_decision(out: &mut Vec<u8>, decision: Decision, kernel: &Kerne
         }
         Decision::Idle => put_u32(out, IDLE),
     }
+}
+
+/// The answer to the sender of an input that `record` admits (`admission` of
+/// `kernel/aos/core/decide/answers.py`): its sequence, `list` of the cells that it reached, option of
+/// a receipt's outcome, dropped mail and abandoned intents of a command (`u64` each).
+pub(crate) fn put_admission(out: &mut Vec<u8>, record: &Record) {
+    put_u32(out, ADMITTED);
+    put_u64(out, record.seq());
+    let to: &[CellId] = match record {
+        Record::Event(event) => &event.to,
+        _ => &[],
+    };
+    put_list(out, to, put_cell_id);
+    let outcome = match record {
+        Record::Receipt(receipt) => Some(receipt.outcome),
+        _ => None,
+    };
+    put_list(out, outcome, |out, outcome| put_data(out, outcome.word().as_bytes()));
+    let (dropped, abandoned) = match record {
+        Record::Control(control) => (control.dropped.unwrap_or(0), control.abandoned.len()),
+        _ => (0, 0),
+    };
+    put_u64(out, dropped);
+    put_u64(out, abandoned as u64);
+}
+
+/// Option of a step's record, if the step failed its instance.
+pub(crate) fn put_failed_step(out: &mut Vec<u8>, record: &Record) {
+    let failed = matches!(record, Record::Faulted(_)).then(|| to_bytes(record));
+    put_list(out, failed, |out, data| put_data(out, &data));
 }
 
 /// Hash of the module, entrypoint, input, then fuel, bytes of memory and of output (`u64` each).

@@ -93,6 +93,11 @@ impl Kernel {
         self.pending.size
     }
 
+    /// Bytes of the blobs that came with these records.
+    pub fn pending_blob_bytes(&self) -> usize {
+        self.pending.blob_bytes
+    }
+
     /// A blob of the frame that is being filled.
     pub fn pending_blob(&self, hash: &Hash) -> Option<Rc<[u8]>> {
         self.pending.blob(hash)

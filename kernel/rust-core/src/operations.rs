@@ -9,8 +9,8 @@
 //!     3 REFUSED the words of a probe's problem follow
 //!     4 UNWRITABLE  a field of an input is none that a message or record can hold
 //!
-//! After DAMAGE or HOST in an operation that changes the world, the world is closed: its state may
-//! be half changed. A request that is not as described here is a defect of the host, and a panic.
+//! If an operation fails while it changes the world, the world is closed, because its state may be
+//! half changed: 16 is added to the status. A request that is not as described here is a defect of the host, and a panic.
 
 use std::rc::Rc;
 
@@ -19,10 +19,10 @@ use crate::deciding;
 use crate::journal::frame::{read_frame, read_frame_in_place, Head, Tip};
 use crate::journal::ports::{BlobReader, Find, Judge, Verify};
 use crate::journal::record_codec::from_bytes;
-use crate::kernel::{Kernel, Ports};
+use crate::kernel::{Decision, Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
-use crate::reading::{self, put_intent};
+use crate::reading::{self, put_figures, put_intent, put_status, put_tip};
 use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
 use crate::state::eras::{judging, trusting, ManifestOf};
@@ -49,6 +49,8 @@ pub struct Core {
     kernel: Option<Kernel>,
     /// The snapshot that was taken last, so that `REBASE` need not read it.
     taken: Option<SnapshotLayers>,
+    /// Whether `ADMIT` or `END_STEP` has decided and changes the world.
+    is_changing: bool,
 }
 
 /// Bytes 0-15: the seed of maps. Then a bound of allocated bytes (`u64`), and ten limits (`u64`) in
@@ -64,8 +66,9 @@ const LOAD: u32 = 2;
 const FOLD_FRAME: u32 = 3;
 /// `list` of blobs (`data`), then a record's canonical bytes. Folds it into the next frame.
 const APPEND: u32 = 4;
-/// The salt of 32 bytes -> `Sealed`, see `put_sealed`, and `list` of the hashes that are pinned from
-/// now on; nothing when there are no records.
+/// The salt of 32 bytes -> `Sealed`, see `put_sealed`, `list` of the hashes that are pinned from now
+/// on; then as `TIP` and `STATUS`, the bytes that are allocated (`u64`), and as `FIGURES`. Nothing
+/// when there are no records.
 const SEAL: u32 = 5;
 /// Takes a snapshot -> `at` (`u64`), hash of the frame, `list` of blobs (`data`); the last is the
 /// document.
@@ -87,20 +90,29 @@ const DECIDE: u32 = 11;
 const NEXT: u32 = 12;
 /// The result of the call that a decision needs -> the decision's continuation. Nothing changes.
 const RAN: u32 = 13;
-/// Folds the record that was decided last into the next frame. Nothing else came since.
+/// Folds the record that was decided last into the next frame -> as `STATUS`. Nothing else came
+/// since.
 const ENTER: u32 = 14;
+/// As `DECIDE`, and as `ENTER` if a record was decided: then `ADMITTED` (`u32`) -> `put_admission`,
+/// and as `STATUS`.
+const ADMIT: u32 = 27;
+/// As `RAN` and `ENTER`, of a step -> option of its record's bytes (`data`) if it failed, then as
+/// `STATUS`.
+const END_STEP: u32 = 28;
 /// The blobs that a decision had to keep are durable -> the decision's continuation. Nothing changes.
 /// (The numbers between are those of `reading`.)
-const KEPT: u32 = 27;
+const KEPT: u32 = 29;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
 const HOST: u32 = 2;
 const UNWRITABLE: u32 = 4;
+/// Added to the status of a failure: the world is closed.
+const CLOSED: u32 = 16;
 
 impl Core {
     pub fn new(host: Host) -> Core {
-        Core { host, limits: LIMITS, kernel: None, taken: None }
+        Core { host, limits: LIMITS, kernel: None, taken: None, is_changing: false }
     }
 
     /// Do one operation and return its answer.
@@ -112,19 +124,22 @@ impl Core {
             return result;
         }
         if let Err(failure) = self.answer(operation, request, &mut answer) {
-            if matches!(operation, FOLD_FRAME | APPEND | ENTER) {
+            let closes = self.is_changing || matches!(operation, FOLD_FRAME | APPEND | ENTER);
+            if closes {
                 self.kernel = None;
             }
+            let closed = if closes { CLOSED } else { 0 };
             answer.clear();
             match failure {
                 Failure::Damage(text) => {
-                    put_u32(&mut answer, DAMAGE);
+                    put_u32(&mut answer, DAMAGE | closed);
                     answer.extend_from_slice(text.as_bytes());
                 }
-                Failure::Host | Failure::Erased => put_u32(&mut answer, HOST),
-                Failure::Unwritable => put_u32(&mut answer, UNWRITABLE),
+                Failure::Host | Failure::Erased => put_u32(&mut answer, HOST | closed),
+                Failure::Unwritable => put_u32(&mut answer, UNWRITABLE | closed),
             }
         }
+        self.is_changing = false;
         answer
     }
 
@@ -178,11 +193,16 @@ impl Core {
                 self.kernel().append_written(&record, data.to_vec(), blobs)?;
             }
             SEAL => {
+                let allocated = self.host.memory;
                 let kernel = self.kernel();
                 if let Some(sealed) = kernel.seal(request.hash()) {
                     put_sealed(out, &sealed);
                     let new_pins = kernel.state.cells.take_new_pins();
                     put_list(out, new_pins, |out, hash| out.extend_from_slice(&hash));
+                    put_tip(out, &kernel.state);
+                    put_status(out, kernel);
+                    put_u64(out, allocated().0 as u64);
+                    put_figures(out, &kernel.state);
                 }
             }
             TAKE => {
@@ -241,7 +261,34 @@ impl Core {
                 let decision = kernel.kept()?;
                 deciding::put_decision(out, decision, kernel);
             }
-            ENTER => self.kernel().enter()?,
+            ENTER => {
+                let kernel = self.kernel();
+                kernel.enter()?;
+                put_status(out, kernel);
+            }
+            ADMIT => {
+                let stamp = deciding::stamp(&mut request);
+                let input = deciding::input(&mut request);
+                let kernel = self.kernel();
+                match kernel.decide(&input, stamp)? {
+                    Decision::Decided => {
+                        let decided = kernel.decided().expect("a record was decided");
+                        deciding::put_admission(out, &decided.record);
+                        self.enter_decided(out)?;
+                    }
+                    Decision::Keep(_) => panic!("a migration is not admitted at once"),
+                    decision => deciding::put_decision(out, decision, kernel),
+                }
+            }
+            END_STEP => {
+                let ran = deciding::ran(&mut request);
+                let kernel = self.kernel();
+                let decision = kernel.ran(ran)?;
+                assert!(matches!(decision, Decision::Decided), "a step ends with a record");
+                let decided = kernel.decided().expect("a record was decided");
+                deciding::put_failed_step(out, &decided.record);
+                self.enter_decided(out)?;
+            }
             _ => {
                 let is_known = reading::answer(operation, &mut request, self.kernel(), out)?;
                 assert!(is_known, "operation {operation} is unknown");
@@ -262,6 +309,15 @@ impl Core {
         let ports =
             Ports { verify: self.host.verify.clone(), judge: self.host.judge.clone(), keeps };
         self.kernel = Some(Kernel::new(state, self.host.blobs.clone(), ports));
+    }
+
+    /// Enter the record that `ADMIT` or `END_STEP` decided.
+    fn enter_decided(&mut self, out: &mut Vec<u8>) -> Outcome<()> {
+        self.is_changing = true;
+        let kernel = self.kernel();
+        kernel.enter()?;
+        put_status(out, kernel);
+        Ok(())
     }
 
     fn kernel(&mut self) -> &mut Kernel {

@@ -81,6 +81,8 @@ pub struct Pending {
     pub records: Vec<Vec<u8>>,
     /// Bytes of `records`: the host seals a frame before it becomes too long.
     pub size: usize,
+    /// Bytes of the blobs that came with `records`, also of those that came twice.
+    pub blob_bytes: usize,
     /// The kernel reads these before it asks the host, which does not have them yet.
     blobs: Rc<RefCell<KeptBlobs>>,
     rows: Rows,
@@ -101,6 +103,7 @@ impl Pending {
     pub fn keep(&mut self, blobs: impl IntoIterator<Item = (Hash, Rc<[u8]>)>) {
         let mut kept = self.blobs.borrow_mut();
         for (hash, data) in blobs {
+            self.blob_bytes += data.len();
             kept.insert(hash, data);
             self.rows.erased.retain(|erased| *erased != hash);
         }
@@ -186,6 +189,7 @@ impl Pending {
     pub fn seal(&mut self, tip: &Tip, salt: Salt) -> Sealed {
         let (frame, tip) = seal(tip, std::mem::take(&mut self.records), salt);
         self.size = 0;
+        self.blob_bytes = 0;
         Sealed {
             frame,
             tip,

@@ -16,8 +16,8 @@ use crate::values::errors::Outcome;
 
 /// -> the end of the chain: world, `seq` (`u64`), frame, size of the log (`u64`), `list` of peaks.
 const TIP: u32 = 15;
-/// -> next record, cells in the ring, receipts that are owed, the manifest's record, records and
-/// bytes that are pending (`u64` each); `list` of eras: the record (`u64`) and the manifest's hash.
+/// -> next record, cells in the ring, receipts that are owed, the manifest's record, records,
+/// bytes and bytes of blobs that are pending (`u64` each); `list` of eras: the record (`u64`) and the manifest's hash.
 const STATUS: u32 = 16;
 /// -> `put_figures`.
 const FIGURES: u32 = 17;
@@ -118,7 +118,7 @@ fn put_text_option(out: &mut Vec<u8>, item: Option<&str>) {
     put_option(out, item, |out, text| put_data(out, text.as_bytes()));
 }
 
-fn put_tip(out: &mut Vec<u8>, state: &State) {
+pub(crate) fn put_tip(out: &mut Vec<u8>, state: &State) {
     let tip = &state.tip;
     out.extend_from_slice(&tip.world);
     put_u64(out, tip.seq);
@@ -127,7 +127,7 @@ fn put_tip(out: &mut Vec<u8>, state: &State) {
     put_list(out, &tip.log.peaks, |out, hash| out.extend_from_slice(hash));
 }
 
-fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
+pub(crate) fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
     let state = &kernel.state;
     put_u64(out, state.next_seq);
     put_u64(out, state.ring.len() as u64);
@@ -135,6 +135,7 @@ fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
     put_u64(out, state.manifest_seq);
     put_u64(out, kernel.pending_records() as u64);
     put_u64(out, kernel.pending_bytes() as u64);
+    put_u64(out, kernel.pending_blob_bytes() as u64);
     put_list(out, state.eras.all(), |out, era| {
         put_u64(out, era.seq);
         out.extend_from_slice(&era.manifest);
@@ -144,7 +145,7 @@ fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
 /// Clock, world key, operators (name, key), serial, controls, cells, open intents, option of the
 /// snapshot (its record, `at`, document), count of proposals, and the open ones: record, principal,
 /// base, document, patch, option of the mode, leaves, who approves, who rejects, reports.
-fn put_figures(out: &mut Vec<u8>, state: &State) {
+pub(crate) fn put_figures(out: &mut Vec<u8>, state: &State) {
     put_u64(out, state.clock_ns);
     put_data(out, &state.world_key);
     put_list(out, &state.operators, |out, operator| {
@@ -193,7 +194,7 @@ fn put_ring_head(out: &mut Vec<u8>, state: &State) -> Outcome<()> {
     Ok(())
 }
 
-fn put_cell_id(out: &mut Vec<u8>, id: &CellId) {
+pub(crate) fn put_cell_id(out: &mut Vec<u8>, id: &CellId) {
     put_data(out, id.workflow.as_bytes());
     put_data(out, &id.key);
 }

@@ -141,10 +141,10 @@ def test_a_defect_stops_the_world_in_words_and_the_reference_continues(world: Pa
     assert isinstance(before, Admitted)
 
     with (
-        defect_in(CoreOperation.RAN),
+        defect_in(CoreOperation.END_STEP),
         pytest.raises(
             WorldStopped,
-            match=r"operation ran of the fast core: an index is out of bounds \(before record "
+            match=r"operation end_step of the fast core: an index is out of bounds \(before record "
             r"5\) .*everything acknowledged is durable.* --core python",
         ),
     ):
@@ -159,8 +159,8 @@ def test_a_defect_stops_the_world_in_words_and_the_reference_continues(world: Pa
 def test_a_defect_answers_everyone_who_waits(world: Path) -> None:
     """CR-36: a sender, and a snapshot whose state the core cannot load."""
     with (
-        defect_in(CoreOperation.DECIDE),
-        pytest.raises(WorldStopped, match="operation decide"),
+        defect_in(CoreOperation.ADMIT),
+        pytest.raises(WorldStopped, match="operation admit"),
         open_writer(world, core=FAST) as writer,
     ):
         list(writer.send([do("a")]))

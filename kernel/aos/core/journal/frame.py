@@ -74,9 +74,11 @@ class Frame:
     hash: Hash
     salt: bytes
     records: tuple[bytes, ...]
+    _stored: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """The bytes that it was read from: they are canonical."""
 
     def to_bytes(self) -> bytes:
-        return encode(
+        return self._stored or encode(
             {"header": self.header.value(), "records": list(self.records), "salt": self.salt}
         )
 
@@ -177,7 +179,9 @@ def read_frame(data: bytes) -> Frame:
         log_root=Hash(log_root),
     )  # fmt: skip
     encoded_records = tuple(record for record in records if isinstance(record, bytes))
-    return Frame(header=header, hash=header.hash(), salt=salt, records=encoded_records)
+    frame = Frame(header=header, hash=header.hash(), salt=salt, records=encoded_records)
+    object.__setattr__(frame, "_stored", data)
+    return frame
 
 
 _NAT: Final = rb"([\x00-\x17]|\x18.|\x19.{2}|\x1a.{4}|\x1b.{8})"

@@ -52,8 +52,6 @@ class Checks:
 
     def answer(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer | None:
         """The answer to an input that the kernel must not see; None for all others."""
-        if isinstance(input, ReceiptInput):
-            return self._settled_already(input)
         if isinstance(input, EventInput):
             if input.schema not in GUARDED:
                 return None
@@ -84,10 +82,9 @@ class Checks:
         for settled_intent in settled:
             self._settling.pop(settled_intent.intent, None)
 
-    def _settled_already(self, receipt: ReceiptInput) -> Duplicate | Refusal | None:
-        """Compare a receipt for an intent that is not open with the one that settled it (H-30)."""
-        if self._kernel.takes_receipt(receipt.intent):
-            return None
+    def settled_already(self, receipt: ReceiptInput) -> Duplicate | Refusal | None:
+        """Compare a receipt whose intent the kernel does not have with the one that settled it
+        (H-30). None if there is none."""
         if (settling := self._settling.get(receipt.intent)) is not None:
             seq, settled = settling
             is_same = receipt_digest(settled) == receipt_digest(receipt)

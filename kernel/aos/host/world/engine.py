@@ -24,7 +24,6 @@ from typing import Final
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Admitted, Answer, Decided, Refusal, Rule, admission
-from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     ERASE,
     MIGRATE,
@@ -34,11 +33,10 @@ from aos.core.journal.inputs import (
     ManifestInput,
     ReceiptInput,
     StartInput,
-    StreamInput,
 )
-from aos.core.journal.ports import Runner
-from aos.core.journal.records import Emitted, Faulted, Intent, KernelReceipt, Ref, Slot, Step
-from aos.core.kernel_protocol import decided, step
+from aos.core.journal.ports import Call, Runner
+from aos.core.journal.records import Faulted, KernelReceipt
+from aos.core.kernel_protocol import decided
 from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, Damage
 from aos.fastcore.errors import CoreDefect
@@ -90,13 +88,11 @@ class EngineStats:
 class _Draft:
     """The frame in progress, without its records, which the kernel collects.
 
-    ``batches`` are batches whose last input is in the frame. ``blobs`` came with admitted inputs;
-    ``blob_bytes`` also counts the payloads and values that records refer to.
+    ``batches`` are batches whose last input is in the frame. ``blobs`` came with admitted inputs.
     """
 
     batches: list[InputBatch] = field(default_factory=list)
     blobs: dict[Hash, bytes] = field(default_factory=dict)
-    blob_bytes: int = 0
     faults: list[FaultNote] = field(default_factory=list)
 
 
@@ -347,34 +343,38 @@ class Engine:
                 self._inbox.remove_first(lane)
 
     def _frame_has_room(self) -> bool:
-        return (
-            self._kernel.pending_bytes < FRAME_BYTES and self._draft.blob_bytes < FRAME_BLOB_BYTES
-        )
+        kernel = self._kernel
+        return kernel.pending_bytes < FRAME_BYTES and kernel.pending_blob_bytes < FRAME_BLOB_BYTES
 
     def _run_ring(self, began_s: float) -> None:
         """Run ready cells until the frame is full, none is left, or the committer is idle too long.
 
         The ring also yields receipts that the core owes: they settle intents, but are no steps."""
         kernel, runner = self._kernel, self._runner
-        inbox, draft = self._inbox, self._draft
+        inbox = self._inbox
         for count in range(FRAME_STEPS):
             if inbox.is_closed or not self._frame_has_room():
                 return
             if self._pipeline.is_idle and count and time.monotonic() - began_s > FRAME_S:
                 return
-            entered = step(kernel, runner)
-            if entered is None:
+            work = kernel.next(steps=runner is not None)
+            if work is None:
                 return
-            record = entered.record
-            if isinstance(record, KernelReceipt):
-                self._checks.settling(record, record.seq)
-                draft.blob_bytes += _slot_bytes(record.payload)
-                continue
+            if isinstance(work, Call):
+                assert runner is not None
+                ran = runner.run(work)
+                failed, engine_text = kernel.end_step(ran), ran.engine_text
+            else:
+                kernel.enter(work)
+                record, engine_text = work.record, work.engine_text
+                if isinstance(record, KernelReceipt):
+                    self._checks.settling(record, record.seq)
+                    continue
+                assert isinstance(record, Faulted)
+                failed = record
             self._counts.steps += 1
-            if isinstance(record, Faulted):
-                self._note(record, entered.engine_text)
-            elif isinstance(record, Step):
-                draft.blob_bytes += _blob_bytes(record)
+            if failed is not None:
+                self._note(failed, engine_text)
 
     def _note(self, record: Faulted, engine_text: str | None) -> None:
         self._counts.faults += 1
@@ -444,6 +444,8 @@ class Engine:
     def _admit(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer:
         answer = self._checks.answer(input, blobs) or self._decided(input, blobs)
         if not isinstance(answer, Admitted):
+            if _is_unknown(answer) and isinstance(input, ReceiptInput):
+                return self._checks.settled_already(input) or answer
             return answer
         draft = self._draft
         if blobs:
@@ -452,14 +454,8 @@ class Engine:
         if isinstance(input, ReceiptInput):
             self._counts.receipts += 1
             self._checks.settling(input, answer.seq)
-            draft.blob_bytes += len(input.payload)
         elif isinstance(input, EventInput):
             self._counts.events += 1
-            draft.blob_bytes += len(input.value)
-        elif isinstance(input, StreamInput):
-            draft.blob_bytes += len(input.payload)
-        elif isinstance(input, GovernanceInput):
-            draft.blob_bytes += input.size
         elif isinstance(input, ManifestInput):
             if self._runs:
                 self._set_schedules()
@@ -502,7 +498,6 @@ class Engine:
         for event in schedule_events(kernel.manifest, cells, self._overlay.read):
             if isinstance(self._kernel.admit(event, self._sources.stamp()), Admitted):
                 self._counts.events += 1
-                self._draft.blob_bytes += len(event.value)
 
     def _keep_now(self, blobs: Mapping[Hash, bytes]) -> None:
         """Make blobs of a migration durable while the core waits."""
@@ -588,16 +583,5 @@ def _reason(problem: BaseException) -> AosError:
     return stopped
 
 
-def _blob_bytes(record: Step) -> int:
-    """Bytes of a step's values that are stored as blobs, outside the record."""
-    size = _slot_bytes(record.state) + _slot_bytes(record.ann)
-    output: Emitted | Intent
-    for output in record.events:
-        size += _slot_bytes(output.value)
-    for output in record.intents:
-        size += _slot_bytes(output.params)
-    return size
-
-
-def _slot_bytes(slot: Slot | None) -> int:
-    return slot.size if isinstance(slot, Ref) else 0
+def _is_unknown(answer: Answer) -> bool:
+    return isinstance(answer, Refusal) and answer.rule is Rule.RECEIPT_INTENT_IS_UNKNOWN

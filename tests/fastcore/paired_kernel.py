@@ -20,12 +20,12 @@ import pytest
 
 import tests.memory_world
 from aos.core import kernel as kernel_module
-from aos.core.decide.answers import Decided, Decision, Refusal
+from aos.core.decide.answers import Answer, Decided, Decision, Refusal, admission
 from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
 from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import CellId, Record, Stamp
+from aos.core.journal.records import CellId, Faulted, Record, Stamp
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import Kernel
 from aos.core.kernel_protocol import (
@@ -164,6 +164,25 @@ class PairedKernel(Kernel):
             lambda: self.second.decide(input, stamp),
         )
 
+    def admit(self, input: Input, stamp: Stamp) -> Answer:
+        """Decide by both, and enter by ``admit`` of the second one, which decides again."""
+        decision = self.decide(input, stamp)
+        if not isinstance(decision, Decided):
+            assert isinstance(decision, Answer)
+            return decision
+        decided = decision
+        if not self.is_pair or not _can_be_written(decided):
+            self.enter(decided)
+            return admission(decided.record)
+
+        def enter() -> Answer:
+            super(PairedKernel, self).enter(decided)
+            return admission(decided.record)
+
+        answer = self._both("admit", enter, lambda: self.second.admit(input, stamp))[0]
+        self._compare_sizes()
+        return answer
+
     def next(self, *, steps: bool = True) -> Call | Decided | None:
         return self._decided(
             f"next, steps={steps}",
@@ -175,6 +194,24 @@ class PairedKernel(Kernel):
         return self._decided(
             "ran", lambda: super(PairedKernel, self).ran(ran), lambda: self.second.ran(ran)
         )
+
+    def end_step(self, ran: Ran) -> Faulted | None:
+        self._last = None
+
+        def end() -> Faulted | None:
+            decision = super(PairedKernel, self).ran(ran)
+            assert isinstance(decision, Decided)
+            super(PairedKernel, self).enter(decision)
+            return decision.record if isinstance(decision.record, Faulted) else None
+
+        failed = self._both(
+            "end_step",
+            end,
+            lambda: self.second.end_step(ran),
+            lambda record: record and to_bytes(record),
+        )[0]
+        self._compare_sizes()
+        return failed
 
     def kept(self) -> Request | Decision:
         return self._decided("kept", super().kept, self.second.kept)
@@ -220,6 +257,7 @@ class PairedKernel(Kernel):
             "sizes",
             lambda kernel: (
                 kernel.next_seq, kernel.ready_cells, kernel.pending_records, kernel.pending_bytes,
+                kernel.pending_blob_bytes,
             ),
         )  # fmt: skip
 

@@ -19,7 +19,7 @@ from aos.fastcore.core_kind import CoreKind, core_of_environment
 if TYPE_CHECKING:
     from aos.sandbox.cache import ModuleCache
 
-DEFAULT_CORE: Final = CoreKind.PYTHON
+DEFAULT_CORE: Final = CoreKind.FAST
 """The kernel of worlds if no one names one."""
 
 SHORT_FOLD_RECORDS: Final = 5_000

@@ -249,3 +249,25 @@ def test_a_claim_on_a_closed_connection_changes_nothing() -> None:
         assert node.row("i-1")["locked_until"] > node.stage.now + SECOND
 
     play(scene)
+
+
+@pytest.mark.parametrize("turn_count", range(5))
+def test_a_killed_front_ends_no_lease(turn_count: int) -> None:
+    """Its clients are gone with it: a dead process sends nothing because of that."""
+
+    async def scene(node: ScheduledStage) -> None:
+        asking = claim(node, "ann", "1")
+        await turns(3)
+        [job] = scheduled_loop().jobs
+        job.carry_out()
+        job.answer()
+        scheduled_loop().jobs.clear()
+        node.follow(len(node.backlog))
+        await turns(turn_count)
+        asking.cancel()
+        await node.kill()
+        await node.settle_down()
+
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND, "the lease lasts"
+
+    play(scene)

@@ -62,7 +62,9 @@ class ScheduledSteps(StepWork):
         """As the world answers, once the front has followed its step. A killed front sends no
         more."""
         if self.is_killed:
-            await scheduled_loop().create_future()
+            never = scheduled_loop().create_future()
+            self.stage.of_dead_fronts.append(never)
+            await never
         return await self.stage.answer(schema, value, self.earlier)
 
 
@@ -75,6 +77,8 @@ class ScheduledStage:
         self._rng = rng
         self._seen = 0
         self.backlog: list[Record] = []
+        self.of_dead_fronts: list[Job | asyncio.Future[None]] = []
+        """Keeps the tasks that wait for these until the end of the scene, which cancels them."""
         self._arrived: list[tuple[int, asyncio.Future[None]]] = []
         self._serving: asyncio.Task[None] | None = None
         store = ReadStore(stage)
@@ -186,6 +190,7 @@ class ScheduledStage:
         for job in loop.jobs[:]:
             if self._rng.random() < 0.5 and not job.is_carried_out:
                 job.carry_out()
+        self.of_dead_fronts += loop.jobs
         loop.jobs[:] = [job for job in loop.jobs if not job.is_carried_out or job._answer in others]
         self.follow(len(self.backlog))
         self.steps = self._front([job for job in loop.jobs if job._answer not in others])

@@ -97,10 +97,7 @@ def run(
     json: Json = False,
 ) -> int:
     ends_by_itself = until_idle or until_waiting
-    if max_wait is not None and not ends_by_itself:
-        raise BadUsage("--max-wait needs --until-idle or --until-waiting: it limits their wait")
-    if checkpoint_every is not None and checkpoint_every < SECOND:
-        raise BadUsage("--checkpoint-every: expected at least 1s")
+    _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
     kind = chosen_core(core)
     values = Secrets(secrets)
     specs = with_machine(executors or [], host_root)
@@ -147,6 +144,15 @@ def run(
     else:
         _summary(ended, max_wait)
     return Unavailable.exit_code if ended.is_late else 0
+
+
+def _check_spans(
+    max_wait: int | None, checkpoint_every: int | None, *, ends_by_itself: bool
+) -> None:
+    if max_wait is not None and not ends_by_itself:
+        raise BadUsage("--max-wait needs --until-idle or --until-waiting: it limits their wait")
+    if checkpoint_every is not None and checkpoint_every < SECOND:
+        raise BadUsage("--checkpoint-every: expected at least 1s")
 
 
 def _checkpoints(world: Path, every_ns: int | None) -> AbstractContextManager[None]:

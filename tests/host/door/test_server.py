@@ -493,6 +493,42 @@ def test_a_request_that_comes_while_its_connection_makes_room_is_answered(tmp_pa
     assert "size" in unpack(asyncio.run(talk())[LENGTH_BYTES:])
 
 
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_requests_of_a_client_that_has_ended_come_before_those_of_the_next_one(
+    tmp_path: Path, is_accepted: bool
+) -> None:
+    """N-52a: also if the loop of the server was blocked from the first to the last of them."""
+    order: list[object] = []
+
+    async def note(body: bytes) -> bytes:
+        order.append(unpack(body)["client"])
+        return pack({})
+
+    async def listen() -> None:
+        listener = Listener(lambda: nullcontext(Handler(note)), report=print)
+        listener.start(tmp_path / "s")
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(5)]
+        *earlier, later = clients
+        for client in earlier:
+            client.connect(str(tmp_path / "s"))
+        if is_accepted:
+            await asyncio.sleep(0.01)
+        for client in earlier:
+            client.sendall(pack({"client": "earlier", "bytes": bytes(100_000)}))
+            client.close()
+        later.connect(str(tmp_path / "s"))
+        later.sendall(pack({"client": "later"}))
+        async with asyncio.timeout(60):
+            while len(order) < len(clients):  # noqa: ASYNC110  # the server answers meanwhile
+                await asyncio.sleep(0.001)
+        later.close()
+        listener.close()
+        await listener.finish()
+
+    asyncio.run(listen())
+    assert order == ["earlier"] * 4 + ["later"]
+
+
 def test_a_process_without_descriptors_takes_clients_again_when_it_has_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

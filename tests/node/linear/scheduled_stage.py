@@ -4,7 +4,7 @@ says so."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
@@ -22,7 +22,7 @@ from aos.read.views.linear_view import LinearAnswer
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.linear.stage import Stage
-from tests.node.schedules import scheduled_loop, turns
+from tests.node.schedules import Job, scheduled_loop, turns
 
 
 @dataclass
@@ -51,16 +51,21 @@ class ReplicaServices:
 
 
 class ScheduledSteps(StepWork):
-    """Plan steps whose events reach the world when their jobs are carried out."""
+    """Plan steps whose events reach the world when their jobs are carried out. ``earlier`` are the
+    events that dead fronts have sent: the world takes them before those of this one."""
 
     stage: ScheduledStage
+    earlier: Sequence[Job] = ()
+    is_killed = False
 
     async def ask(self, schema: str, value: Any) -> LinearAnswer:
         """As the world answers, once the front has followed its step. A killed front sends no
         more."""
-        if self.stage.steps is not self:
-            await scheduled_loop().create_future()
-        return await self.stage.answer(schema, value)
+        if self.is_killed:
+            never = scheduled_loop().create_future()
+            self.stage.of_dead_fronts.append(never)
+            await never
+        return await self.stage.answer(schema, value, self.earlier)
 
 
 class ScheduledStage:
@@ -72,6 +77,8 @@ class ScheduledStage:
         self._rng = rng
         self._seen = 0
         self.backlog: list[Record] = []
+        self.of_dead_fronts: list[Job | asyncio.Future[None]] = []
+        """Keeps the tasks that wait for these until the end of the scene, which cancels them."""
         self._arrived: list[tuple[int, asyncio.Future[None]]] = []
         self._serving: asyncio.Task[None] | None = None
         store = ReadStore(stage)
@@ -81,10 +88,11 @@ class ScheduledStage:
         self.follow(len(self.backlog))
         self.steps = self._front()
 
-    def _front(self) -> ScheduledSteps:
+    def _front(self, earlier: Sequence[Job] = ()) -> ScheduledSteps:
         services = cast("Services", ReplicaServices(self.follower))
         steps = ScheduledSteps(services, clock=lambda: self.stage.now)
         steps.stage = self
+        steps.earlier = earlier
         steps.rebased(self.follower.state)
         self._serving = asyncio.ensure_future(steps.run())
         return steps
@@ -93,10 +101,10 @@ class ScheduledStage:
         """The current row of an instance, as the world has it."""
         return self.stage.row(instance=instance)
 
-    async def answer(self, schema: str, value: Any) -> LinearAnswer:
+    async def answer(self, schema: str, value: Any, earlier: Sequence[Job]) -> LinearAnswer:
         """Raises: Unavailable: The world, or its answer, is away."""
         loop = scheduled_loop()
-        step: Step = await loop.later(lambda: self._sent(schema, value))
+        step: Step = await loop.later(lambda: self._sent(schema, value, earlier))
         if self.follower.state.next_seq <= step.seq:
             followed = loop.create_future()
             self._arrived.append((step.seq, followed))
@@ -105,7 +113,10 @@ class ScheduledStage:
         assert annotation is not None
         return LinearAnswer.of(annotation)
 
-    def _sent(self, schema: str, value: Any) -> Step:
+    def _sent(self, schema: str, value: Any, earlier: Sequence[Job]) -> Step:
+        for job in earlier:
+            if not job.is_carried_out:
+                job.carry_out()
         first = len(self._desk.records)
         self.stage.world.send(schema, value)
         self.stage.world.run()
@@ -169,15 +180,17 @@ class ScheduledStage:
             self.follow(len(self.backlog))
 
     async def kill(self, *, others: Collection[asyncio.Future[Any]] = ()) -> None:
-        """Kill the front. Events that it has sent may reach the world, now or later. Answers to
-        ``others`` are on their way to other processes."""
+        """Kill the front. Events that it has sent may reach the world, now or later, but before
+        those of the next front. Answers to ``others`` are on their way to other processes."""
         loop = scheduled_loop()
+        self.steps.is_killed = True
         for task in [*self.steps._releasing, *([self._serving] if self._serving else [])]:
             task.cancel()
         await turns(4)
         for job in loop.jobs[:]:
             if self._rng.random() < 0.5 and not job.is_carried_out:
                 job.carry_out()
+        self.of_dead_fronts += loop.jobs
         loop.jobs[:] = [job for job in loop.jobs if not job.is_carried_out or job._answer in others]
         self.follow(len(self.backlog))
-        self.steps = self._front()
+        self.steps = self._front([job for job in loop.jobs if job._answer not in others])

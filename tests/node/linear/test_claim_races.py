@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aos.errors import Unavailable
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import Delivery
 from aos.node.problems import Problem
@@ -16,7 +17,7 @@ from aos.read.views.linear_view import LinearAnswer
 from tests.linear.stage import SECOND, Stage, plan_step
 from tests.node.leases.stage import Connection, Token
 from tests.node.linear.scheduled_stage import ScheduledStage
-from tests.node.schedules import run_scheduled, scheduled_loop, turns
+from tests.node.schedules import Job, run_scheduled, scheduled_loop, turns
 
 Scene = Callable[[ScheduledStage], Awaitable[None]]
 
@@ -247,5 +248,152 @@ def test_a_claim_on_a_closed_connection_changes_nothing() -> None:
         with pytest.raises(ClientGoneError):
             await late
         assert node.row("i-1")["locked_until"] > node.stage.now + SECOND
+
+    play(scene)
+
+
+async def ending_front(node: ScheduledStage) -> Job:
+    """Kill a front that has just sent the end of the lease of ``i-1``; return that event, which has
+    not reached the world."""
+    first = Connection()
+    assert await answer(node, claim(node, "ann", "1", first)) == [("step:0:i-1", 1)]
+    first.ends(Delivery.UNREAD)
+    await turns(3)
+    [release] = scheduled_loop().jobs
+    await node.kill()
+    assert scheduled_loop().jobs == [release]
+    assert not release.is_carried_out
+    return release
+
+
+def test_the_next_front_names_no_lease_that_an_event_on_its_way_ends() -> None:
+    """N-52a: its instance confirms the lease, after the end that the dead front has sent."""
+
+    async def scene(node: ScheduledStage) -> None:
+        await ending_front(node)
+        again = claim(node, "ann", "1")
+        await turns(3)
+        assert not again.done()
+        await node.settle_down()
+
+        [task] = (await again)["tasks"]
+        assert task["lease_until_ns"] == node.row("i-1")["locked_until"]
+        assert task["lease_until_ns"] < node.stage.now + SECOND, "the end has come first"
+
+    play(scene)
+
+
+def test_the_next_front_gives_out_a_plan_step_again_whose_lease_has_ended() -> None:
+    """N-52a, L-13: the end comes between the start of the front and the repeated claim."""
+
+    async def scene(node: ScheduledStage) -> None:
+        release = await ending_front(node)
+        again = claim(node, "ann", "1")
+        await turns(3)
+        release.carry_out()
+        node.advance(0.01)
+
+        assert await answer(node, again) == [("step:0:i-1", 2)]
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND
+
+    play(scene)
+
+
+def test_the_next_front_gives_a_repeated_claim_no_lease_of_another_worker() -> None:
+    """N-52: the claim waits for another plan step then."""
+
+    async def scene(node: ScheduledStage) -> None:
+        release = await ending_front(node)
+        again = claim(node, "ann", "1", wait_ms=10_000)
+        await turns(3)
+        release.carry_out()
+        node.advance(0.01)
+        assert node.stage.claim("bob") == "Claimed 0 2"
+        node.read_journal()
+        await node.settle_down()
+        assert not again.done()
+        start(node, "i-2")
+
+        assert await answer(node, again) == [("step:0:i-2", 1)]
+
+    play(scene)
+
+
+def test_a_lease_that_no_instance_could_confirm_stays_for_the_next_repetition() -> None:
+    """N-52: an answer of the dead front may have named it."""
+
+    async def scene(node: ScheduledStage) -> None:
+        assert await answer(node, claim(node, "ann", "1")) == [("step:0:i-1", 1)]
+        await node.kill()
+        again = claim(node, "ann", "1")
+        await turns(3)
+        [confirmation] = scheduled_loop().jobs
+        confirmation.fail(Unavailable("the world is away"))
+        await node.settle_down()
+        with pytest.raises(Unavailable):
+            await again
+
+        assert await answer(node, claim(node, "ann", "1")) == [("step:0:i-1", 1)]
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND, "the lease lasts"
+
+    play(scene)
+
+
+def test_a_follower_that_begins_again_names_no_lease_that_is_being_ended() -> None:
+    """N-52a: the front is the same one, and so is the end that it has sent."""
+
+    async def scene(node: ScheduledStage) -> None:
+        first = Connection()
+        assert await answer(node, claim(node, "ann", "1", first)) == [("step:0:i-1", 1)]
+        first.ends(Delivery.UNREAD)
+        await turns(3)
+        node.steps.rebased(node.follower.state)
+
+        again = claim(node, "ann", "1", wait_ms=10_000)
+        await turns(3)
+        assert not again.done()
+        again.cancel()
+        await node.settle_down()
+
+    play(scene)
+
+
+def test_a_follower_that_begins_again_knows_which_leases_were_prolonged() -> None:
+    """N-52a: as without that, the end of the connection does not end the lease."""
+
+    async def scene(node: ScheduledStage) -> None:
+        connection = Connection()
+        await answer(node, claim(node, "ann", "1", connection))
+        beating = asyncio.ensure_future(answer_to_heartbeat(node, "ann", 1))
+        await node.settle_down()
+        assert (await beating)["answer"] == "leased"
+        node.steps.rebased(node.follower.state)
+
+        connection.ends(Delivery.IN_DOUBT)
+        await node.settle_down()
+
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND
+
+    play(scene)
+
+
+@pytest.mark.parametrize("turn_count", range(5))
+def test_a_killed_front_ends_no_lease(turn_count: int) -> None:
+    """Its clients are gone with it: a dead process sends nothing because of that."""
+
+    async def scene(node: ScheduledStage) -> None:
+        asking = claim(node, "ann", "1")
+        await turns(3)
+        [job] = scheduled_loop().jobs
+        job.carry_out()
+        job.answer()
+        scheduled_loop().jobs.clear()
+        node.follow(len(node.backlog))
+        await turns(turn_count)
+        asking.cancel()
+        await node.kill()
+        await node.settle_down()
+
+        assert node.row("i-1")["locked_until"] > node.stage.now + SECOND, "the lease lasts"
 
     play(scene)

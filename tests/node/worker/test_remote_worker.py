@@ -280,6 +280,43 @@ def test_a_worker_gives_back_what_does_not_end(
     play(tmp_path, scene)
 
 
+def test_a_call_without_a_thread_does_not_begin_once_its_task_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W-3a, W-5: the call gets its thread when the node has the release."""
+    monkeypatch.setattr("aos.node.worker.remote_worker.DRAIN_S", 0.05)
+    threads: list[Callable[[], None]] = []
+    monkeypatch.setattr(CallThreads, "submit", lambda _, work: threads.append(work))
+    ran: list[int] = []
+
+    @effect(PAY)
+    def plain_pay(params: Plain, ctx: EffectContext) -> Plain:
+        ran.append(ctx.attempt)
+        return {"ref": "r"}
+
+    async def scene(stage: Stage) -> None:
+        class FreesAThread(NodeWire):
+            async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+                answer = await super().handle_async_request(request)
+                if request.url.path.endswith("/release"):
+                    threads.pop()()
+                return answer
+
+        stage.open("a")
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: bool(threads))
+
+        wire = FreesAThread(lambda: stage.work)
+        await with_worker(stage, wire, act, Executors("shop", [plain_pay]))
+        [task] = await stage.claim("other")
+        assert task["epoch"] == 2
+
+    play(tmp_path, scene)
+    assert not threads, "nothing was given back"
+    assert not ran
+
+
 def test_a_token_that_does_not_work_ends_the_worker_with_what_to_do(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         class Locked:

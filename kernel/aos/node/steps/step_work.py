@@ -89,6 +89,8 @@ class StepWork:
         """Instances whose lease was in an answer to its worker."""
         self._prolonged: set[str] = set()
         """Instances whose lease its worker has prolonged."""
+        self._inherited: set[str] = set()
+        """Instances whose lease an earlier front may have ended: that event may be on its way."""
         self._ending: dict[str, _StepLease] = {}
         """Leases that the node ends: no answer names them any more."""
         self._decoded = DecodedStates()
@@ -99,14 +101,21 @@ class StepWork:
     # The journal
 
     def rebased(self, state: State) -> None:
-        """Read every running instance."""
-        for instance in list(self._leases):
-            self._note_held(instance, None)
-        self._ending.clear()
+        """Read every running instance. Leases that this front has noted or ends stay so."""
+        noted_leases = dict(self._leases)
         self._ready.clear()
         for cell in state.cells.of(LINEAR):
             if cell.declared is None:
                 self._look(cell)
+        for instance in [*self._leases, *self._ending]:
+            if (LINEAR, encode(instance)) not in state.cells:
+                self._note_held(instance, None)
+                self._ending.pop(instance, None)
+        self._inherited.update(
+            instance
+            for instance, lease in self._leases.items()
+            if noted_leases.get(instance) != lease
+        )
 
     def on_record(self, record: Record, state: State) -> None:
         """Read the instance that a step has changed."""
@@ -146,6 +155,7 @@ class StepWork:
         self._leases.pop(instance, None)
         self._told.discard(instance)
         self._prolonged.discard(instance)
+        self._inherited.discard(instance)
         if earlier_lease is not None:
             self._leased[earlier_lease.by_claim].pop(instance, None)
             if not self._leased[earlier_lease.by_claim]:
@@ -198,9 +208,7 @@ class StepWork:
             self._answered.repeated(key)
             self._polls.note_request(key[0])
             await self._lease(key, request, body, connection)
-            instances = list(self._leased.get(key, ()))
-            if not self._requests.is_last(key, request):
-                instances = []
+            instances = self._confirmed(key) if self._requests.is_last(key, request) else []
             return self._answer(key, instances, body.get("form", "json"), connection)
         finally:
             self._leave(key, request)
@@ -208,13 +216,15 @@ class StepWork:
     async def _lease(
         self, key: tuple[str, str], request: object, body: Body, connection: ClientConnection
     ) -> None:
-        """Lease plan steps to a claim that has none. Only its last request does that, after the
-        earlier ones have ended."""
+        """Lease plan steps to a claim that has none, and confirm leases that an earlier front may
+        have ended. Only its last request does that, after the earlier ones have ended."""
         while (earlier := self._claiming.get(key)) is not None:
             if not earlier.result.done():
                 earlier.result.set_result([])
             await asyncio.shield(earlier.finished)
-        if self._leased.get(key) or not self._requests.is_last(key, request):
+        leased = self._leased.get(key, {})
+        inherited = [instance for instance in leased if instance in self._inherited]
+        if (leased and not inherited) or not self._requests.is_last(key, request):
             return
         steps_max = body.get("max", 1)
         poll = StepPoll(
@@ -225,7 +235,13 @@ class StepWork:
             lease_ns=body["lease_ms"] * _MS if "lease_ms" in body else None,
             is_gone=connection.is_gone,
         )
-        await self._claimed(poll, request, body.get("wait_ms", 0) / 1000)
+        await self._claimed(poll, request, body.get("wait_ms", 0) / 1000, inherited)
+
+    def _confirmed(self, key: tuple[str, str]) -> list[str]:
+        """The instances whose leases an answer to a claim may name."""
+        return [
+            instance for instance in self._leased.get(key, ()) if instance not in self._inherited
+        ]
 
     def _answer(
         self,
@@ -246,12 +262,13 @@ class StepWork:
 
     def _leave(self, key: tuple[str, str], request: object) -> None:
         """A request of a claim is over. If it is the last one, the leases that no answer has named
-        end: no worker knows of them."""
+        end: no worker knows of them. An answer of an earlier front may have named those that are
+        not confirmed."""
         if self._requests.end(key, request):
             self._end_leases(
                 {
                     instance: self._leases[instance]
-                    for instance in sorted(self._leased.get(key, ()))
+                    for instance in sorted(self._confirmed(key))
                     if instance not in self._told
                 }
             )
@@ -300,8 +317,11 @@ class StepWork:
             self._releasing.add(releasing)
             releasing.add_done_callback(self._releasing.discard)
 
-    async def _claimed(self, poll: StepPoll, request: object, wait_s: float) -> None:
-        """Lease what a poll gets, once there is something."""
+    async def _claimed(
+        self, poll: StepPoll, request: object, wait_s: float, inherited: Sequence[str]
+    ) -> None:
+        """Confirm the leases of ``inherited``. If they are gone, lease what a poll gets, once there
+        is something."""
         key = poll.worker, poll.claim
         loop = asyncio.get_running_loop()
         until_s = loop.time() + wait_s
@@ -311,12 +331,10 @@ class StepWork:
                 this_try = self._claiming[key] = replace(
                     poll, room=dict(poll.room), result=loop.create_future()
                 )
-                picks = self._polls.pick(this_try)
-                if not picks and (left_s := until_s - loop.time()) > 0:
-                    picks = await self._waited(this_try, left_s)
-                if not picks:
+                instances = inherited or await self._picked(this_try, until_s)
+                if not instances:
                     return
-                granting = self._grant(this_try, picks)
+                granting = self._grant(this_try, instances)
                 try:
                     has_ended = False
                     is_over = await asyncio.shield(granting) or self._is_stopping
@@ -326,8 +344,11 @@ class StepWork:
                         # It continues without its caller. A repetition waits for its end.
                         self._requests.resume(key, request)
                         granting.add_done_callback(lambda _: self._finish(poll, request))
-                if is_over:
+                if is_over or self._confirmed(key):
                     return
+                if inherited:
+                    inherited = ()
+                    self._polls.note_request(poll.worker)  # it came after the leases were lost
         finally:
             if has_ended:
                 self._end(poll)
@@ -340,15 +361,20 @@ class StepWork:
         self._end(poll)
         self._leave((poll.worker, poll.claim), request)
 
-    async def _waited(self, poll: StepPoll, seconds: float) -> list[Claimable]:
-        try:
-            return await self._polls.wait(poll, seconds)
-        except asyncio.CancelledError:
-            if poll.result.done():
-                self._give_back(poll.result.result())
-            raise
+    async def _picked(self, poll: StepPoll, until_s: float) -> list[str]:
+        """The instances that a poll gets; it waits for one until ``until_s``."""
+        picks = self._polls.pick(poll)
+        left_s = until_s - asyncio.get_running_loop().time()
+        if not picks and left_s > 0:
+            try:
+                picks = await self._polls.wait(poll, left_s)
+            except asyncio.CancelledError:
+                if poll.result.done():
+                    self._give_back(_instances(poll.result.result()))
+                raise
+        return _instances(picks)
 
-    def _grant(self, poll: StepPoll, picks: Sequence[Claimable]) -> asyncio.Future[bool]:
+    def _grant(self, poll: StepPoll, instances: Sequence[str]) -> asyncio.Future[bool]:
         """Send a claim for each; return whether the worker has one of the instances now.
 
         Raises:
@@ -358,11 +384,11 @@ class StepWork:
         async def grant() -> bool:
             try:
                 answers = await asyncio.gather(
-                    *(self._claim_one(poll, pick.instance) for pick in picks),
+                    *(self._claim_one(poll, instance) for instance in instances),
                     return_exceptions=True,
                 )
             finally:
-                self._give_back(picks)
+                self._give_back(instances)
             problems = [answer for answer in answers if isinstance(answer, BaseException)]
             has_lease = any(
                 isinstance(answer, LinearAnswer) and answer.tag == "Claimed" for answer in answers
@@ -371,20 +397,22 @@ class StepWork:
                 raise _for_a_claim(problems[0])
             return has_lease
 
-        self._reserved.update(pick.instance for pick in picks)
+        self._reserved.update(instances)
+        for instance in instances:
+            self._ready.put(instance, None)
         granting = asyncio.ensure_future(grant())
         granting.add_done_callback(_seen)
         return granting
 
-    def _give_back(self, picks: Sequence[Claimable]) -> None:
+    def _give_back(self, instances: Sequence[str]) -> None:
         """Let others claim these, as far as they still can be claimed."""
         state = self._services.follower.state
-        for pick in picks:
-            self._reserved.discard(pick.instance)
-            self._look_at((LINEAR, encode(pick.instance)), state)
+        for instance in instances:
+            self._reserved.discard(instance)
+            self._look_at((LINEAR, encode(instance)), state)
 
     async def _claim_one(self, poll: StepPoll, instance: str) -> LinearAnswer:
-        return await self.ask(
+        answer = await self.ask(
             CLAIM,
             {
                 "instance": instance,
@@ -393,6 +421,10 @@ class StepWork:
                 "lease": poll.lease_ns,
             },
         )
+        if answer.tag == "Claimed":
+            # The world takes events of an earlier front before those of this one.
+            self._inherited.discard(instance)
+        return answer
 
     # Leases and results
 
@@ -560,6 +592,10 @@ def _held_by(state: LinearState, row: Mapping[str, Any]) -> _StepLease | None:
     if row["claim"] is None:
         return None
     return _StepLease(row["locked_by"], row["claim"], state["current_step_seq"], row["epoch"])
+
+
+def _instances(picks: Sequence[Claimable]) -> list[str]:
+    return [pick.instance for pick in picks]
 
 
 def _is_at(state: LinearState, seq: int, epoch: int) -> bool:

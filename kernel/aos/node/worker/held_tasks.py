@@ -14,8 +14,8 @@ from aos.worker.api import EffectFunction
 @dataclass(slots=True)
 class HeldTask:
     """A leased task. Its lease of ``lease_s`` lasts until ``until_s`` at least, on the clock that
-    counts while the system sleeps. ``is_lost``: the node has given up the lease, so the result is
-    of no use."""
+    counts while the system sleeps. ``is_lost``: the node has given up the lease, or the worker has
+    given it back, so the result is of no use."""
 
     intent: Hash
     effect: str

@@ -505,7 +505,10 @@ class Worker:
                 while len(self._tasks):
                     self._is_free.clear()
                     await self._is_free.wait()
-        for some in _chunks(self._tasks.all()):
+        tasks = self._tasks.all()
+        for task in tasks:
+            task.is_lost = True  # a call that still waits for its thread must not begin
+        for some in _chunks(tasks):
             leases = [
                 {"task": hash_text(task.intent), "epoch": task.epoch, "began": True}
                 for task in some

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
-from aos.core.decide.answers import Answer, Decided, Decision, Refusal, admission
+from aos.core.decide.answers import Decided, Decision, Refusal
 from aos.core.decide.control import admit_control, uses_in_state
 from aos.core.decide.governed import admit_governance
 from aos.core.decide.migration import Asking
@@ -39,7 +39,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import BlobReader, Call, Ran, Verify
 from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import CellId, Faulted, Genesis, Record, Stamp
+from aos.core.journal.records import CellId, Genesis, Record, Stamp
 from aos.core.journal.signing import is_signed
 from aos.core.kernel_protocol import (
     KernelFigures,
@@ -195,14 +195,6 @@ class Kernel(KernelProtocol):
 
     # Inputs
 
-    def admit(self, input: Input, stamp: Stamp) -> Answer:
-        decision = self.decide(input, stamp)
-        if isinstance(decision, Decided):
-            self.enter(decision)
-            return admission(decision.record)
-        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
-        return decision
-
     def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
@@ -268,12 +260,6 @@ class Kernel(KernelProtocol):
     def ran(self, ran: Ran) -> Request | Decision:
         run, self._step = self._step, None
         return self._asked(ran) if run is None else end_step(run, ran)
-
-    def end_step(self, ran: Ran) -> Faulted | None:
-        decision = self.ran(ran)
-        assert isinstance(decision, Decided), "a step ends with a record"
-        self.enter(decision)
-        return decision.record if isinstance(decision.record, Faulted) else None
 
     def kept(self) -> Request | Decision:
         return self._asked(None)

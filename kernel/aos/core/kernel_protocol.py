@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from aos.core.decide.answers import Answer, Decided, Decision
+from aos.core.decide.answers import Answer, Decided, Decision, admission
 from aos.core.journal.faults import Fault
 from aos.core.journal.frame import Frame, StoredFrame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
@@ -104,7 +104,8 @@ class KernelProtocol(Protocol):
     compares one before it enters it. ``Damage`` means that a blob is missing or altered. If it is
     raised while the kernel decides or reads, nothing has changed, as with exceptions of the host's
     own functions. After a ``Damage`` while a record is entered, appended or followed, the kernel
-    cannot be used any more.
+    cannot be used any more. ``admit`` and ``end_step`` consist of other methods; a kernel may do
+    each in one call.
     """
 
     # The world after the last record
@@ -140,7 +141,12 @@ class KernelProtocol(Protocol):
     def admit(self, input: Input, stamp: Stamp) -> Answer:
         """Decide an input that asks for nothing, and enter it unless it is refused. The answer may
         leave the process once the record's frame is durable. Raises Damage."""
-        ...
+        decision = self.decide(input, stamp)
+        if isinstance(decision, Decided):
+            self.enter(decision)
+            return admission(decision.record)
+        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
+        return decision
 
     # Steps, and receipts that the core owes
 
@@ -168,7 +174,10 @@ class KernelProtocol(Protocol):
     def end_step(self, ran: Ran) -> Faulted | None:
         """End the step that waits for its call, and enter its record. Return the record if the step
         failed its instance. Raises Damage."""
-        ...
+        decision = self.ran(ran)
+        assert isinstance(decision, Decided), "a step ends with a record"
+        self.enter(decision)
+        return decision.record if isinstance(decision.record, Faulted) else None
 
     def kept(self) -> Request | Decision:
         """Continue the decision that waits for a ``Keep``: its blobs are durable. Raises Damage."""

@@ -30,8 +30,8 @@ records: that takes less time than to load the second kernel and its engine."""
 class ChosenCore(NamedTuple):
     """A kernel and the function that opens it.
 
-    With ``gives_way`` nobody named it: a world that does not fit into its memory is opened with the
-    reference (CR-37a).
+    With ``gives_way``, a world that does not fit into its memory is opened with the reference
+    (CR-37a): neither the command nor the environment named the kernel.
     """
 
     kind: CoreKind

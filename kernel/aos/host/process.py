@@ -33,7 +33,7 @@ from aos.fastcore.core_choice import choose_core
 from aos.fastcore.core_kind import CoreKind
 from aos.fastcore.errors import CoreDefect
 from aos.host.door.server import Server
-from aos.host.errors import Stopping, WorldStopped
+from aos.host.errors import Stopping
 from aos.host.executors.intent_abi import IntentAbis
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Coverage, Pool
@@ -54,7 +54,7 @@ from aos.host.retention.marking import find_still_needed
 from aos.host.stamps import Sources
 from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.fault_reports import FaultReports
-from aos.host.world.restored_world import RestoredWorld, restored_world
+from aos.host.world.restored_world import RestoredWorld, restored_world, unopened
 from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
 from aos.manifest.effective import Effective
@@ -474,7 +474,7 @@ class _Run:
         try:
             return await asyncio.wrap_future(self._restored.thread.submit(read))
         except CoreDefect as defect:
-            raise WorldStopped(f"the world could not be opened: {defect.stops()}") from defect
+            raise unopened(defect) from defect
 
     def _task_again(self, redelivery: Redelivery) -> Task:
         task = self._task(redelivery.intent)

@@ -77,8 +77,8 @@ class Store(HasHead, Protocol):
         """
 
     def stored_frames(self, first_seq: int, last_seq: int) -> Iterator[StoredFrame]:
-        """Yield the same as ``frames``, as bytes, of which nobody has read the records yet. Raises
-        as ``frames``, but not for the contents of a frame."""
+        """Yield the same as ``frames``, as bytes whose records were not read yet. Raises as
+        ``frames``, but not for the contents of a frame."""
 
     def frame_at(self, seq: int) -> Frame | None:
         """Return the frame with the record ``seq``; None if there is no such record.

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from aos.core.decide.answers import Answer, Decided, Decision, admission
+from aos.core.decide.answers import Decided, Decision
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import Call, Ran
-from aos.core.journal.records import CellId, Faulted, Manifest, Record, Stamp
+from aos.core.journal.records import CellId, Manifest, Record, Stamp
 from aos.core.kernel_protocol import (
     CellView,
     KernelFigures,
@@ -136,14 +136,6 @@ class ThreadedKernel(KernelProtocol):
     def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
         return self._call(lambda: self._kernel.decide(input, stamp))
 
-    def admit(self, input: Input, stamp: Stamp) -> Answer:
-        decision = self.decide(input, stamp)
-        if isinstance(decision, Decided):
-            self.enter(decision)
-            return admission(decision.record)
-        assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
-        return decision
-
     # Steps, and receipts that the core owes
 
     def has_work(self, *, steps: bool = True) -> bool:
@@ -161,12 +153,6 @@ class ThreadedKernel(KernelProtocol):
 
     def ran(self, ran: Ran) -> Request | Decision:
         return self._call(lambda: self._kernel.ran(ran))
-
-    def end_step(self, ran: Ran) -> Faulted | None:
-        decision = self.ran(ran)
-        assert isinstance(decision, Decided), "a step ends with a record"
-        self.enter(decision)
-        return decision.record if isinstance(decision.record, Faulted) else None
 
     def kept(self) -> Request | Decision:
         return self._call(self._kernel.kept)

@@ -105,7 +105,12 @@ def restored_world(
         return thread.call(restore)
     except CoreDefect as defect:
         thread.close()
-        raise WorldStopped(f"the world could not be opened: {defect.stops()}") from defect
+        raise unopened(defect) from defect
     except BaseException:
         thread.close()
         raise
+
+
+def unopened(defect: CoreDefect) -> WorldStopped:
+    """Why a world whose core has a defect could not be opened (CR-36)."""
+    return WorldStopped(f"the world could not be opened: {defect.stops()}")

@@ -154,7 +154,7 @@ def test_a_replay_without_the_second_core_is_damage_and_not_one_by_the_first(
     refused = aos("replay", world=world)
 
     assert (refused.code, refused.out) == (Damage.exit_code, "")
-    assert "the fast core cannot be read" in refused.err
+    assert "the second kernel cannot be read" in refused.err
     assert "--core python" in refused.err
     assert aos("replay", "--core", "python", world=world).code == 0
 

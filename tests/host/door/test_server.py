@@ -371,18 +371,18 @@ def test_garbage_harms_only_its_own_connection(tmp_path: Path, sent: bytes) -> N
 
 def test_a_client_that_stops_in_the_middle_is_given_up(tmp_path: Path) -> None:  # H-51
     with served(tmp_path / "w", message_s=0.1) as world, world.connect() as slow:
-        slow.sendall(b"\0\0\0\x10half")
         began = time.monotonic()
+        slow.sendall(b"\0\0\0\x10half")
         assert slow.recv(1) == b""
-        assert 0.05 < time.monotonic() - began < 5
+        assert time.monotonic() - began > 0.05
         is_well(world)
 
 
 def test_a_client_that_does_not_read_its_answers_is_given_up(tmp_path: Path) -> None:  # H-51
     with served(tmp_path / "w", message_s=0.2) as world, world.connect() as deaf:
         many = pack({"op": "send", "items": [{"schema": "x" * 2000, "value": b""}] * 1000})
-        deaf.settimeout(0.5)
-        with pytest.raises(OSError):  # noqa: PT011  # reset, broken or timed out, as it comes
+        deaf.settimeout(TIMEOUT_S)
+        with pytest.raises(ConnectionError):  # reset or broken, as it comes
             deaf.sendall(many * 20)
         is_well(world)
 
@@ -484,7 +484,7 @@ def test_a_request_that_comes_while_its_connection_makes_room_is_answered(tmp_pa
         listener._make_room()
         with pytest.raises(BrokenPipeError):
             os.write(client.fileno(), pack({}))
-        found = await asyncio.wait_for(reader.read(), 5)
+        found = await asyncio.wait_for(reader.read(), TIMEOUT_S)
         writer.close()
         listener.close()
         await listener.finish()
@@ -511,8 +511,8 @@ def test_requests_of_a_client_that_has_ended_come_before_those_of_the_next_one(
         *earlier, later = clients
         for client in earlier:
             client.connect(str(tmp_path / "s"))
-        if is_accepted:
-            await asyncio.sleep(0.01)
+        while is_accepted and len(listener._talks) < len(earlier):  # noqa: ASYNC110
+            await asyncio.sleep(0)
         for client in earlier:
             client.sendall(pack({"client": "earlier", "bytes": bytes(100_000)}))
             client.close()
@@ -587,7 +587,7 @@ def test_a_bug_in_an_answer_ends_its_connection_and_is_reported(tmp_path: Path) 
         listener.start(tmp_path / "s")
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
         writer.write(pack({}))
-        found = await asyncio.wait_for(reader.read(), 5)
+        found = await asyncio.wait_for(reader.read(), TIMEOUT_S)
         writer.close()
         listener.close()
         await listener.finish()

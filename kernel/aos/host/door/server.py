@@ -229,12 +229,8 @@ class Server:
                 return await self._collect(request, markings)
             case "retry":
                 return self._run_again(request)
-            case "settle":
-                return await self._work_requests().settle(request)
-            case "attempt":
-                return await self._work_requests().attempt(request)
-            case "tell":
-                return await self._work_requests().tell(request)
+            case "settle" | "attempt" | "tell":
+                return await self._work_requests().answers(request)
             case "manifest":
                 return self._manifest()
             case "status":

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.inputs import AttemptInput
 from aos.core.journal.records import Batch
 from aos.core.journal.vocabulary import HaltPhase
+from aos.errors import AosError
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import NODE
@@ -27,6 +28,12 @@ class Halted:
     phase: HaltPhase
     code: str
     problem: str
+
+    def of(self, intent: Hash, attempt: int) -> AttemptInput:
+        """The input that journals it, after ``attempt``."""
+        return AttemptInput(
+            intent=intent, attempt=attempt, phase=self.phase, problem=self.problem, code=self.code
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +125,11 @@ class StreamFrame:
     key_id: bytes | None = None
     signature: bytes | None = None
 
+    @property
+    def size(self) -> int:
+        """The bytes of payload and blob."""
+        return len(self.payload) + len(self.blob or b"")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStats:
@@ -147,36 +159,24 @@ class Lost:
     text: str
 
 
-Settle: TypeAlias = Callable[[Outcome], Awaitable[Answer]]
-"""Resolves when the receipt is durable or refused. ``RECEIPT_INTENT_IS_SETTLED`` means that another
-receipt settled the intent first.
+WorkItem: TypeAlias = Outcome | AttemptInput | StreamFrame
+"""An item of an executor for the journal: the end of an intent, the fate of an attempt, a frame."""
 
-Raises Unavailable if the same outcome may be accepted later.
-"""
+OnAnswer: TypeAlias = Callable[[Answer | Lost | AosError], None]
+"""Called once, on the event loop: with the journal's answer, or with the error if it took nothing.
+After ``Unavailable`` it may take the same item later. A stream frame that was dropped is Lost."""
 
 
-class AttemptJournal(Protocol):
-    """The way of attempts and stream frames into the journal, while an intent is open."""
+class WorkJournal(Protocol):
+    """The way from executors into the journal. Used from one event loop."""
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        """Journal that an attempt begins; resolve once that is durable or refused. ``problem`` is
-        why the attempt before it failed.
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        """Submit an item, after those that were submitted before it. ``on_answer`` is called once
+        the item is durable, refused or lost.
 
-        Raises Unavailable if the same request may be accepted later.
+        For an outcome, ``RECEIPT_INTENT_IS_SETTLED`` means that another receipt settled the intent
+        first. A stream frame that is refused is dropped; that has no other effect.
         """
-        ...
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that the only attempt ended in an unknown way. Otherwise as ``begin``."""
-        ...
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
-        """Journal that the intent does not run now, after ``attempt``. Otherwise as ``begin``."""
-        ...
-
-    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        """Submit a stream frame, ahead of every outcome that is settled later. A frame that is
-        refused is dropped; that has no other effect."""
         ...
 
 
@@ -207,7 +207,7 @@ class TaskExecutor(Protocol):
         """(name, public key) of its own signature; None where the host signs as ``node``."""
         ...
 
-    async def start(self, settle: Settle) -> None:
+    async def start(self, journal: WorkJournal) -> None:
         """Get ready. Raises BadUsage if that fails; then nothing is left running."""
         ...
 
@@ -240,9 +240,7 @@ class Journaling(Protocol):
     For any other the pool journals the attempt of a task that ``begins``, before it hands it over.
     """
 
-    def tell_to(self, journal: AttemptJournal) -> None:
-        """Called before ``start``."""
-        ...
+    journals_attempts: Literal[True]
 
 
 @runtime_checkable

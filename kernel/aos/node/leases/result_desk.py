@@ -119,7 +119,7 @@ class ResultDesk:
 
     async def _halt(self, intent: Hash, epoch: int, halted: Halted) -> dict[str, Any]:
         try:
-            answer = await self._desk.link.halt(intent, epoch, halted)
+            answer = await self._desk.link.attempt(halted.of(intent, epoch))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):

@@ -10,9 +10,10 @@ import cbor2
 
 from aos.core.decide.answers import Answer, Refusal
 from aos.host.executors.desk import Desk
-from aos.host.executors.task import ExecutorStats, Outcome, Task, WorkJournal, report_to_stderr
+from aos.host.executors.task import ExecutorStats, Task, WorkJournal, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome
 
 DRAIN_S: Final = 2.0
 

@@ -17,16 +17,10 @@ from aos.errors import AosError
 from aos.host import process
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.receipts import Receipts
-from aos.host.executors.task import (
-    Lost,
-    OnAnswer,
-    Outcome,
-    Report,
-    WorkItem,
-    report_to_stderr,
-)
+from aos.host.executors.task import Lost, OnAnswer, Report, WorkItem, report_to_stderr
 from aos.host.process import Ended, RunSettings, run_world
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome
 
 EFFECTS = f"{Path(__file__).parent / 'attempt_effects.py'}:effects"
 

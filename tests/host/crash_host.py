@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aos.core.decide.answers import Answer, Refusal
-from aos.host.executors.task import Outcome, Task
+from aos.host.executors.task import Task
 from aos.host.process import RunSettings, Started, run_world
+from aos.worker.outcome import Outcome
 from tests.host.test_process import Echo
 
 

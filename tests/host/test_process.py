@@ -29,7 +29,7 @@ from aos.host.errors import Stopping
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.desk import Desk
 from aos.host.executors.redelivery import left_open
-from aos.host.executors.task import ExecutorStats, Outcome, Task, TaskExecutor, WorkJournal
+from aos.host.executors.task import ExecutorStats, Task, TaskExecutor, WorkJournal
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
@@ -42,6 +42,7 @@ from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash
+from aos.worker.outcome import Outcome
 from tests.answers import word
 from tests.copies import copied
 from tests.core.desk import ONCE as ONCE_DESK

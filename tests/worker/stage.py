@@ -12,20 +12,12 @@ from typing import Any, Final, NamedTuple
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import AttemptInput
-from aos.host.executors.task import (
-    Halted,
-    Lost,
-    OnAnswer,
-    Outcome,
-    StreamFrame,
-    Task,
-    TaskExecutor,
-    WorkItem,
-)
+from aos.host.executors.task import Halted, Lost, OnAnswer, Task, TaskExecutor, WorkItem
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.outcome import Outcome, StreamFrame
 from tests import answers
 from tests.answers import SETTLED, TAKEN
 

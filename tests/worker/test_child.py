@@ -26,8 +26,9 @@ from aos.host.executors import child, desk, life, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import ExecutorStats, Outcome, StreamFrame, TaskExecutor
+from aos.host.executors.task import ExecutorStats, TaskExecutor
 from aos.values.cbor import encode
+from aos.worker.outcome import Outcome, StreamFrame
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, frame
 from tests.answers import LATE, SETTLED, TAKEN, refused
 from tests.worker.stage import (

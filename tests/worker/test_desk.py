@@ -10,8 +10,9 @@ from aos.core.decide.answers import Answer, Rule
 from aos.errors import Damage, Unavailable
 from aos.host.executors import desk
 from aos.host.executors.desk import Desk
-from aos.host.executors.task import Halted, Outcome
+from aos.host.executors.task import Halted
 from aos.values.digests import hash_text
+from aos.worker.outcome import Outcome
 from tests.answers import ABANDONED, DUPLICATE, LATE, QUOTING, SETTLED, TAKEN, refused
 from tests.worker.stage import Attempt, Journal, intent_of, task
 

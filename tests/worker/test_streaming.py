@@ -6,7 +6,8 @@ import asyncio
 
 from aos.core.decide.answers import Answer, Rule
 from aos.host.executors.desk import Desk
-from aos.host.executors.task import Loss, Lost, StreamFrame
+from aos.host.executors.task import Loss, Lost
+from aos.worker.outcome import StreamFrame
 from tests.answers import DUPLICATE, QUOTING, TAKEN, refused
 from tests.worker.stage import Journal, intent_of
 

@@ -18,13 +18,14 @@ from aos.errors import Damage
 from aos.host.errors import Busy
 from aos.host.executors import receipts as receipts_module
 from aos.host.executors.receipts import Receipts
-from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
+from aos.host.executors.task import Loss, Lost
 from aos.host.world import signatures
 from aos.host.world.inbox import Bounds
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.worker.executor_key import TOGETHER_MAX
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.answers import word
 from tests.core.desk import ARMS, DESK, ONCE, PAY, cancel, cell_id, desk, nodes, wish
 from tests.host.rig import Rig, eventually, running

@@ -12,7 +12,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.records import Attempt, Receipt, Step, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Lost, OnAnswer, Outcome, StreamFrame, Task, WorkItem
+from aos.host.executors.task import Lost, OnAnswer, Task, WorkItem
 from aos.node.leases.table import open_table
 from aos.node.leases.work import LeasedWork
 from aos.node.node_settings import NodeSettings
@@ -20,6 +20,7 @@ from aos.node.worker import Worker
 from aos.store.store import Store
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.answers import pass_on
 from tests.core.desk import ONCE, PAY, desks, tell, wish
 from tests.node.leases.stage import MemoryLink

@@ -34,21 +34,16 @@ from aos.host.door.protocol import (
     read_control,
 )
 from aos.host.door.way import PAUSE_S
-from aos.host.door.work_messages import (
-    read_attempt,
-    read_frame,
-    read_items,
-    read_outcome,
-    told_fields,
-)
+from aos.host.door.work_messages import read_attempt, read_items, told_fields
 from aos.host.door.writer import SIGNED_AGAIN_MAX
 from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Lost, WorkItem
-from aos.host.fields import Message, field
 from aos.host.world.engine import Engine
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
+from aos.worker.fields import Message, field
+from aos.worker.outcome import read_frame, read_outcome
 
 Submit = Callable[[Sequence[Input]], Awaitable[Sequence[Answer]]]
 

@@ -10,18 +10,12 @@ from typing import Final, NamedTuple
 
 from aos.core.decide.answers import Answer
 from aos.host.executors.desk import Desk
-from aos.host.executors.task import (
-    ExecutorStats,
-    Outcome,
-    Report,
-    Task,
-    WorkJournal,
-    report_to_stderr,
-)
+from aos.host.executors.task import ExecutorStats, Report, Task, WorkJournal, report_to_stderr
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure
+from aos.worker.outcome import Outcome
 
 DRAIN_S: Final = 2.0
 BURST: Final = 16

@@ -28,7 +28,6 @@ from aos.host.executors.task import (
     Halted,
     Loss,
     Lost,
-    Outcome,
     Report,
     Task,
     TaskNow,
@@ -40,7 +39,8 @@ from aos.manifest.names import STREAM
 from aos.values.digests import Hash, hash_text
 from aos.worker.causes import Causes
 from aos.worker.failure import AttemptFailure
-from aos.worker.wire import Message
+from aos.worker.outcome import Outcome, StreamFrame
+from aos.worker.wire import Message, WireProblem
 
 DIED: Final = "executor_died"
 """The code of a task that was parked because its process died while it ran (X-57)."""
@@ -339,15 +339,12 @@ class ChildExecutor:
         return outcome
 
     def _end_unsent(self, work: Work, failure: AttemptFailure) -> None:
-        now = max(work.task.opened_ns, now_ns())
-        outcome = Outcome(
+        outcome = Outcome.failed(
+            failure,
             intent=work.task.intent,
             effect=work.task.effect.name,
             attempt=work.attempt,
-            status="error",
-            payload=failure.payload(),
-            started_ns=now,
-            finished_ns=now,
+            started_ns=max(work.task.opened_ns, now_ns()),
         )
         self._end(self.finish(work.task, outcome))
 
@@ -355,26 +352,41 @@ class ChildExecutor:
 
     def _receive(self, message: Message) -> None:
         op, work = message["op"], None
-        if op in ("done", "progress", "attempt", "halt"):
+        if op in ("attempt", "halt"):
             work = self._backlog.at_work(messages.intent(message))
-        if op == "done" and work is not None:  # else it is settled already, or was never sent
-            outcome = messages.outcome(work.task, message, name=self.name, key=self._key)
-            outcome = self.finish(work.task, outcome)
-            self._count_dropped(work.task, messages.whole_number(message, "dropped"))
-            self._end(outcome)
-        elif op == "progress" and work is not None:
-            frame = messages.frame(work.task, message, name=self.name, key=self._key)
-            self._desk.tell(frame)
+        if op == "done":
+            outcome = messages.outcome(message, name=self.name, key=self._key)
+            work = self._work_of(outcome)
+            if work is not None:
+                self._count_dropped(work.task, messages.number_or_0(message, "dropped"))
+                self._end(self.finish(work.task, outcome))
+        elif op == "progress":
+            frame = messages.frame(message, name=self.name, key=self._key)
+            if self._work_of(frame) is not None:
+                self._desk.tell(frame)
         elif op == "attempt" and work is not None:
             self._ask(work, messages.whole_number(message, "attempt"), str(message.get("problem")))
-            work.since_ns = now_ns() + messages.pause_ns(message)
+            work.since_ns = now_ns() + messages.number_or_0(message, "pause_ns")
         elif op == "halt" and work is not None:
-            self._count_dropped(work.task, messages.whole_number(message, "dropped"))
+            self._count_dropped(work.task, messages.number_or_0(message, "dropped"))
             self._halt(work, messages.halted(message))
         elif op == "read":
             self._process.send(messages.blob(message, self.read_blob(messages.blob_name(message))))
         elif op == "stuck":
             self._process.end_stuck(message.get("reason"))
+
+    def _work_of(self, statement: Outcome | StreamFrame) -> Work | None:
+        """The task of a statement; None if it is settled already, or was never sent.
+
+        Raises:
+            WireProblem: The statement is about another effect.
+        """
+        work = self._backlog.at_work(statement.intent)
+        if work is not None and statement.effect != work.task.effect.name:
+            raise WireProblem(
+                f"a statement is about {statement.effect:.80}: expected {work.task.effect.name}"
+            )
+        return work
 
     def _halt(self, work: Work, halted: Halted) -> None:
         """Keep a task open that does not run now: journal it, report it, count it (X-15, X-17)."""
@@ -429,6 +441,8 @@ class ChildExecutor:
 
     def _count_dropped(self, task: Task, count: int) -> None:
         """Count stream frames that the process dropped before it sent them."""
+        if not count:
+            return
         lost = Lost(Loss.TOO_FAST, "it came faster than limits.world.stream_rate lets through")
         if not self._has_taker(task):
             lost = Lost(Loss.NO_TAKER, f"{task.workflow} has no arm for {STREAM}")

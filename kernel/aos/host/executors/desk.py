@@ -18,17 +18,9 @@ from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import BEGUN, LOST, AttemptInput
 from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, Unavailable
-from aos.host.executors.task import (
-    Halted,
-    Loss,
-    Lost,
-    Outcome,
-    Report,
-    StreamFrame,
-    Task,
-    WorkJournal,
-)
+from aos.host.executors.task import Halted, Loss, Lost, Report, Task, WorkJournal
 from aos.values.digests import hash_text
+from aos.worker.outcome import Outcome, StreamFrame
 
 RETRY_S: Final = 1.0
 

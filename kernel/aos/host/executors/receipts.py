@@ -14,12 +14,13 @@ from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import Input, ReceiptInput, StreamInput
 from aos.core.journal.statements import receipt_message, stream_message
 from aos.errors import AosError
-from aos.host.executors.task import Loss, Lost, OnAnswer, Outcome, StreamFrame, WorkItem
+from aos.host.executors.task import Loss, Lost, OnAnswer, WorkItem
 from aos.host.world.engine import Engine
 from aos.host.world.signatures import Signatures
 from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker.executor_key import Signed, Signer
+from aos.worker.outcome import Outcome, StreamFrame
 
 BATCH_MAX: Final = 256
 

@@ -6,18 +6,17 @@ import enum
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import AttemptInput
-from aos.core.journal.records import Batch
 from aos.core.journal.vocabulary import HaltPhase
 from aos.errors import AosError
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
-from aos.manifest.names import NODE
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome, StreamFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,56 +78,6 @@ class Task:
     def problem(self) -> str | None:
         """Why the attempt before ``attempt`` is over, if there was one."""
         return self.left_by if self.halted is None else self.halted.problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How an intent ended (X-3, X-4). It becomes a receipt.
-
-    ``payload`` is canonical CBOR of the effect's receipt schema for ``ok`` and of
-    ``sys/EffectError@1`` otherwise. ``executor``, ``key_id`` and ``signature`` (with a ``batch`` if
-    it is of several receipts) are all of the executor that signed; unsigned, ``executor`` is
-    ``node`` and the others are None. ``blobs`` are the blobs that the payload refers to; they are
-    stored in the transaction of the receipt.
-    """
-
-    intent: Hash
-    effect: str
-    attempt: int
-    status: str
-    payload: bytes
-    started_ns: int
-    finished_ns: int
-    cost_cents: int | None = None
-    executor: str = NODE
-    key_id: bytes | None = None
-    signature: bytes | None = None
-    batch: Batch | None = None
-    blobs: Mapping[Hash, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamFrame:
-    """Progress of a running intent. It becomes a stream frame of the journal (K-90).
-
-    ``frame_seq`` ascends within the intent. ``blob`` is stored with it. Signed as an Outcome is.
-    """
-
-    intent: Hash
-    effect: str
-    attempt: int
-    frame_seq: int
-    frame_kind: str
-    payload: bytes
-    blob: bytes | None = None
-    executor: str = NODE
-    key_id: bytes | None = None
-    signature: bytes | None = None
-
-    @property
-    def size(self) -> int:
-        """The bytes of payload and blob."""
-        return len(self.payload) + len(self.blob or b"")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

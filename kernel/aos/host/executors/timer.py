@@ -16,20 +16,14 @@ from typing import Any, Final, assert_never
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.desk import Desk
-from aos.host.executors.task import (
-    ExecutorStats,
-    Outcome,
-    Report,
-    Task,
-    WorkJournal,
-    report_to_stderr,
-)
+from aos.host.executors.task import ExecutorStats, Report, Task, WorkJournal, report_to_stderr
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.manifest.names import TIMER
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure
+from aos.worker.outcome import Outcome
 
 RECHECK_S: Final = 1.0
 """Seconds after which the wall clock is read again at the latest (X-21)."""

@@ -13,7 +13,7 @@ from aos.core.journal.inputs import AttemptInput
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.executors.limiter import Limiter
-from aos.host.executors.task import Lost, Outcome, Report, StreamFrame
+from aos.host.executors.task import Lost, Report
 from aos.host.stamps import now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
@@ -24,6 +24,7 @@ from aos.node.problems import Problem, text_for_clients
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
+from aos.worker.outcome import Outcome, StreamFrame
 
 RETRY_S: Final = 1.0
 """Pause before an action is journaled again that the world could not take, in seconds."""

@@ -31,7 +31,7 @@ help:
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
-	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
+	@echo "make bench    measure both kernels (10 minutes; benchmarks/README.md; OPTIONS=--quick)"
 	@echo "make bench-peers  the same three effects on AOS, DBOS, Restate and Temporal, by turns (8 minutes)"
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"

@@ -20,7 +20,7 @@ from aos.errors import AosError
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 
-PROTOCOL: Final = 5
+PROTOCOL: Final = 6
 FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 FD_VARIABLE: Final = "AOS_WORKER_FD"
 """Environment variable with the number of the inherited socket."""

@@ -52,12 +52,12 @@ from aos.host.door.served_requests import (
 )
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
-from aos.host.fields import Message, field
 from aos.host.world.collecting import Begun, StillNeeded
 from aos.host.world.engine import Engine
 from aos.host.world.snapshots import MadeSnapshot
 from aos.values.cbor import Value
 from aos.values.digests import Hash
+from aos.worker.fields import Message, field
 
 BEAT_S: Final = 30.0
 """Seconds after which a marking is kept open again while this process finds out what it needs. A
@@ -228,12 +228,8 @@ class Server:
                 return await self._collect(request, markings)
             case "retry":
                 return self._run_again(request)
-            case "settle":
-                return await self._work_requests().settle(request)
-            case "attempt":
-                return await self._work_requests().attempt(request)
-            case "tell":
-                return await self._work_requests().tell(request)
+            case "settle" | "attempt" | "tell":
+                return await self._work_requests().answers(request)
             case "manifest":
                 return self._manifest()
             case "status":

@@ -30,7 +30,7 @@ def done(**changes: Any) -> dict[str, Any]:
         "signature": b"s",
     }
     fields = {**given, **changes}
-    return {"op": "done", "outcome": {k: v for k, v in fields.items() if v is not None}}
+    return {"op": "done", **{name: value for name, value in fields.items() if value is not None}}
 
 
 def test_a_batch_is_read() -> None:

@@ -45,11 +45,11 @@ DEFAULTS: Plain = {
 
 def whole(message: Message) -> Message:
     """A message with the fields of its outcome or frame, also those that it leaves out."""
-    match message:
-        case {"outcome": outcome}:
-            return {**DEFAULTS, **message, **outcome}
-        case {"frame": frame}:
-            return {"blob": None, **message, **frame}
+    match message["op"]:
+        case "done":
+            return {**DEFAULTS, **message}
+        case "progress":
+            return {"blob": None, **message}
     return message
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import cast
 
 from aos.core.journal.statements import receipt_message, stream_message
 from aos.values.digests import Hash, content_hash
@@ -39,7 +40,7 @@ class Outbox:
         self._unsigned[outcome.intent] = (outcome, dropped)
 
     def _keep(self, outcome: Outcome, dropped: int) -> None:
-        message: Message = {"op": "done", "outcome": outcome_fields(outcome)}
+        message = cast("Message", {"op": "done", **outcome_fields(outcome)})
         if dropped:
             message["dropped"] = dropped
         if outcome.is_final:
@@ -100,7 +101,7 @@ class Outbox:
         sent again."""
         if self._signer is not None:
             frame = self._signed_frame(frame, self._signer)
-        self._send({"op": "progress", "frame": frame_fields(frame)})
+        self._send(cast("Message", {"op": "progress", **frame_fields(frame)}))
 
     def _signed_frame(self, frame: StreamFrame, signer: Signer) -> StreamFrame:
         assert self._world is not None, "a signer without a world"

@@ -18,7 +18,7 @@ from aos.core.journal.statements import (
     stream_message,
 )
 from aos.prove.replay.recorded_inputs import input_of
-from aos.values.cbor import encode
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 from aos.worker.outcome import Outcome, StreamFrame
 from tests.core.record_values import CELL, STAMP
@@ -72,6 +72,28 @@ def test_all_types_that_hold_a_stream_frame_give_the_same_message() -> None:
         )
         assert message == given.signed_message(WORLD)
     assert input_of(record, lambda _: b"") == given
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cost_cents": None},
+        {"cost_cents": 0},
+        {"attempt": 2**32, "started_ns": 0, "finished_ns": 2**63, "cost_cents": 2**63 - 1},
+        {"effect": "", "status": "canceled", "executor": "ü" * 300, "key_id": b""},
+    ],
+)
+def test_a_receipts_message_is_the_canonical_encoding_of_its_fields(
+    changes: dict[str, Any],
+) -> None:
+    """J-40, K-51."""
+    receipt = replace(RECEIPT, **changes)
+    body: dict[str | int, Value] = {name: getattr(receipt, name) for name in (*END, *SIGNED)}
+    if receipt.cost_cents is None:
+        del body["cost_cents"]
+    body |= {"world": WORLD, "payload": content_hash(receipt.payload)}
+    assert receipt.message(WORLD) == encode(["aos/receipt/1", body])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from aos.core.journal.vocabulary import HALTS, STATUSES, word_of
 from aos.errors import BadUsage
 from aos.host.executors.backlog import Work
@@ -10,7 +13,6 @@ from aos.host.executors.task import Halted
 from aos.manifest.names import NODE
 from aos.values.digests import Hash
 from aos.worker.failure import AttemptFailure
-from aos.worker.fields import field
 from aos.worker.outcome import Outcome, StreamFrame, read_frame, read_outcome
 from aos.worker.wire import Message, WireProblem
 from aos.worker.worker_secrets import to_wire
@@ -106,7 +108,7 @@ def number_or_0(message: Message, name: str) -> int:
 def outcome(message: Message, *, name: str, key: bytes | None) -> Outcome:
     """Read the outcome of a task. ``name`` has signed it if the process has a ``key``."""
     try:
-        task_outcome = read_outcome(field(message, "outcome", dict))
+        task_outcome = read_outcome(_without(message, _NOT_OF_OUTCOME))
     except BadUsage as problem:
         raise WireProblem(f"message done does not say how its task ended: {problem}") from problem
     if task_outcome.status not in STATUSES:
@@ -118,12 +120,23 @@ def outcome(message: Message, *, name: str, key: bytes | None) -> Outcome:
 def frame(message: Message, *, name: str, key: bytes | None) -> StreamFrame:
     """Read a stream frame. ``name`` has signed it if the process has a ``key``."""
     try:
-        stream_frame = read_frame(field(message, "frame", dict))
+        stream_frame = read_frame(_without(message, _NOT_OF_FRAME))
     except BadUsage as problem:
         text = f"message progress does not say how far its task is: {problem}"
         raise WireProblem(text) from problem
     _check_signer(stream_frame, name=name, key=key)
     return stream_frame
+
+
+_NOT_OF_OUTCOME: Final = ("op", "dropped", "is_final")
+_NOT_OF_FRAME: Final = ("op",)
+
+
+def _without(message: Message, names: Sequence[str]) -> Message:
+    fields = dict(message)
+    for name in names:
+        fields.pop(name, None)
+    return fields
 
 
 def _check_signer(statement: Outcome | StreamFrame, *, name: str, key: bytes | None) -> None:

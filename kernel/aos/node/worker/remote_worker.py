@@ -336,11 +336,11 @@ class Worker:
     def _receive(self, message: Message) -> None:
         match message["op"]:
             case "done":
-                self._put(message["outcome"], _result(message))
+                self._put(message, _result(message))
             case "halt":
                 self._put(message, _halted(message))
             case "progress":
-                self._frames.append(_frame(message["frame"]))
+                self._frames.append(_frame(message))
                 self._has_results.set()
             case "stuck":
                 self._is_stuck(message["reason"])
@@ -530,8 +530,7 @@ def _chunks(tasks: Sequence[HeldTask]) -> list[Sequence[HeldTask]]:
     return [tasks[at : at + ITEMS_MAX] for at in range(0, len(tasks), ITEMS_MAX)]
 
 
-def _result(message: Message) -> dict[str, Any]:
-    outcome: Message = message["outcome"]
+def _result(outcome: Message) -> dict[str, Any]:
     document: dict[str, Any] = {
         "task": hash_text(Hash(outcome["intent"])),
         "epoch": outcome["attempt"],
@@ -544,7 +543,7 @@ def _result(message: Message) -> dict[str, Any]:
     for name in ("cost_cents", "blobs"):
         if name in outcome:
             document[name] = outcome[name]
-    if message.get("is_final"):
+    if outcome.get("is_final"):
         document["is_final"] = True
     return document
 

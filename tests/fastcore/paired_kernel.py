@@ -30,6 +30,7 @@ from aos.core.journal.signing import is_signed
 from aos.core.kernel import Kernel
 from aos.core.kernel_protocol import (
     CellView,
+    FrameBounds,
     KernelFigures,
     KernelMemory,
     KernelProtocol,
@@ -184,6 +185,34 @@ class PairedKernel(Kernel):
         answer = self._both("admit", enter, lambda: self.second.admit(input, stamp))[0]
         self._compare_sizes()
         return answer
+
+    def admit_all(
+        self, inputs: Sequence[tuple[Input, Stamp]], bounds: FrameBounds
+    ) -> Sequence[Answer]:
+        if not self.is_pair:
+            return super().admit_all(inputs, bounds)
+
+        def one() -> Sequence[Answer]:
+            answers: list[Answer] = []
+            for input, stamp in inputs:
+                decision = super(PairedKernel, self).decide(input, stamp)
+                if isinstance(decision, Decided):
+                    super(PairedKernel, self).enter(decision)
+                    answers.append(admission(decision.record))
+                else:
+                    assert isinstance(decision, Answer)
+                    answers.append(decision)
+                sizes = FrameBounds(self.pending_bytes, self.pending_blob_bytes)
+                if any(size >= bound for size, bound in zip(sizes, bounds, strict=True)):
+                    break
+            return answers
+
+        try:
+            return self._both(
+                f"admit {len(inputs)}", one, lambda: self.second.admit_all(inputs, bounds), list
+            )[0]
+        finally:
+            self._compare_sizes()
 
     def next(self, *, steps: bool = True) -> Call | Decided | None:
         return self._decided(

@@ -13,6 +13,10 @@ class CoreDefect(Exception):
             "with --core python to continue from there)"
         )
 
+    def reads(self) -> str:
+        """Return why the reference reads a world in the place of the core (CR-39)."""
+        return f"{self} (a defect of the fast core; the kernel in Python reads this world)"
+
 
 class CoreFull(CoreDefect):
     """As ``CoreDefect``: the core needed more memory than its instance may have. The world fits
@@ -22,6 +26,12 @@ class CoreFull(CoreDefect):
         return (
             f"{self} (everything acknowledged is durable; start again with a larger "
             "AOS_CORE_MEMORY_MIB, or with --core python, to continue from there)"
+        )
+
+    def reads(self) -> str:
+        return (
+            f"{self} (the kernel in Python reads this world; a larger AOS_CORE_MEMORY_MIB makes "
+            "room)"
         )
 
     def gives_way(self) -> str:

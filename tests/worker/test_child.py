@@ -20,14 +20,15 @@ import aos
 from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import ReceiptInput
 from aos.core.journal.signing import is_signed
-from aos.errors import BadUsage
+from aos.errors import BadUsage, Damage
 from aos.host.errors import Busy
-from aos.host.executors import child, life, settling, supervisor
+from aos.host.executors import child, desk, life, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import ExecutorStats, Outcome, StreamFrame, TaskExecutor
+from aos.host.executors.task import ExecutorStats, TaskExecutor
 from aos.values.cbor import encode
+from aos.worker.outcome import Outcome, StreamFrame
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, frame
 from tests.answers import LATE, SETTLED, TAKEN, refused
 from tests.worker.stage import (
@@ -39,7 +40,6 @@ from tests.worker.stage import (
     error_code,
     intent_of,
     payload,
-    start,
     task,
 )
 
@@ -92,7 +92,7 @@ def test_tasks_wait_for_a_manifest() -> None:
         journal = Journal()
         executor = actors(journal)
         try:
-            await start(executor, journal)
+            await executor.start(journal)
             executor.publish([task(1)])
             await asyncio.sleep(0.02)
             assert (executor.stats().queued, journal.outcomes) == (1, [])
@@ -245,7 +245,7 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
     async def answer(outcome: Outcome) -> Answer:
         answers.append(outcome.intent)
         if len(answers) == 1:
-            raise RuntimeError("no journal")
+            raise Damage("no journal")
         return SETTLED if len(answers) < 4 else refused(message="text")
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
@@ -263,13 +263,13 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
     journal = act(actors, play, answer=answer)
 
     assert [payload(each)["n"] for each in journal.outcomes] == [1, 2, 1]
-    assert "RuntimeError('no journal')" in journal.printed
+    assert "Damage('no journal')" in journal.printed
     assert "was refused: receipt_effect_differs: text (the intent stays open)" in journal.printed
 
 
 @pytest.fixture
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "RETRY_S", 0.01)
+    monkeypatch.setattr(desk, "RETRY_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick_retry")
@@ -570,7 +570,7 @@ async def played_by(
 ) -> None:
     executor = actors(journal)
     try:
-        await start(executor, journal)
+        await executor.start(journal)
         executor.use(effective())
         await play(executor, journal)
     finally:
@@ -677,12 +677,12 @@ def test_the_process_ends_when_the_node_is_killed(tmp_path: Path) -> None:
         f"""
 import asyncio, os, signal
 from aos.host.executors.python import PythonExecutor
-from tests.worker.stage import WORLD, Journal, effective, payload, start, task
+from tests.worker.stage import WORLD, Journal, effective, payload, task
 
 async def scene():
     journal = Journal()
     executor = PythonExecutor({ACTORS!r}, world=WORLD, report=journal.report)
-    await start(executor, journal)
+    await executor.start(journal)
     executor.use(effective())
     executor.publish([task(106)])
     await journal.wait(1)
@@ -804,7 +804,7 @@ def test_an_executor_is_stopped_while_it_starts(
     async def scene() -> None:
         journal = Journal()
         executor = of(f"{tmp_path / 'slow.py'}:x")(journal)
-        starting = asyncio.ensure_future(start(executor, journal))
+        starting = asyncio.ensure_future(executor.start(journal))
         await asyncio.sleep(0.05)
         await executor.stop()
         with pytest.raises(BadUsage, match="it was stopped before it was ready"):

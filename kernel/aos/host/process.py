@@ -418,7 +418,7 @@ class _Run:
             stack.callback(self._faults.flush)
             stack.push_async_callback(server.finish)
             stack.push_async_callback(asyncio.to_thread, self._engine.stop)
-            await self._pool.start(self._receipts.settle, self._receipts)
+            await self._pool.start(self._receipts)
             stack.push_async_callback(self._pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest

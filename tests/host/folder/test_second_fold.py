@@ -406,7 +406,7 @@ def test_a_defect_of_the_core_is_one_line_and_the_reference_reads(
 
     def failing(self: FoldCore, asked: CoreOperation, request: bytes = b"") -> bytes:
         if asked.name == operation:
-            raise CoreDefect(f"operation {operation.lower()} of the fast core: a test")
+            raise CoreDefect(f"operation {operation.lower()} of the core: a test")
         return ask(self, asked, request)
 
     monkeypatch.setattr(FoldCore, "ask", failing)
@@ -416,7 +416,7 @@ def test_a_defect_of_the_core_is_one_line_and_the_reference_reads(
 
     assert document_of(state) == document_of(by_reference(told))
     (note,) = notes
-    assert note.startswith(f"operation {operation.lower()} of the fast core: a test (a defect")
+    assert note.startswith(f"operation {operation.lower()} of the core: a test (a defect")
     assert note.endswith("the kernel in Python reads this world)")
 
 
@@ -436,7 +436,8 @@ def test_a_core_that_is_full_is_one_line_and_the_reference_reads(
     assert document_of(state) == document_of(by_reference(store))
     (note,) = notes
     assert "its memory is full" in note
-    assert "the kernel in Python reads this world; a larger AOS_CORE_MEMORY_MIB" in note
+    assert note.endswith("(the kernel in Python reads this world; a larger value makes room)")
+    assert "AOS_CORE_MEMORY_MIB" in note
 
 
 def test_a_fold_that_no_one_waits_for_ends_at_its_next_frame(told: Store) -> None:

@@ -12,7 +12,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import AttemptInput, ReceiptInput, StreamInput
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt
 from aos.errors import AosError
-from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
+from aos.host.executors.task import Lost
 from aos.manifest.names import NODE
 from aos.node.calls import SILENT, Delivery, DeliveryListener
 from aos.node.leases.leases import Moment
@@ -22,6 +22,7 @@ from aos.node.node_settings import NodeSettings
 from aos.store.rows import IntentRow
 from aos.store.store import Store
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.core.desk import ONCE, PAY, desks, tell, wish
 from tests.memory_world import WORLD_KEY, MemoryWorld
 
@@ -132,18 +133,8 @@ class MemoryLink:
             given = replace(given, signature=signed)
         return given
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        return await self._admit(AttemptInput(intent=intent, attempt=attempt, problem=problem))
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        given = AttemptInput(intent=intent, attempt=attempt, phase="lost", problem=problem)
-        return await self._admit(given)
-
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
-        given = AttemptInput(
-            intent=intent, attempt=attempt, phase=why.phase, problem=why.problem, code=why.code
-        )
-        return await self._admit(given)
+    async def attempt(self, attempt: AttemptInput) -> Answer:
+        return await self._admit(attempt)
 
     async def tell(self, frame: StreamFrame) -> Answer | Lost:
         self.frames.append(frame)

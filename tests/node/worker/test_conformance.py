@@ -12,7 +12,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.records import Attempt, Receipt, Step, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame, Task
+from aos.host.executors.task import Lost, OnAnswer, Task, WorkItem
 from aos.node.leases.table import open_table
 from aos.node.leases.work import LeasedWork
 from aos.node.node_settings import NodeSettings
@@ -20,6 +20,8 @@ from aos.node.worker import Worker
 from aos.store.store import Store
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome, StreamFrame
+from tests.answers import pass_on
 from tests.core.desk import ONCE, PAY, desks, tell, wish
 from tests.node.leases.stage import MemoryLink
 from tests.node.worker import troupe
@@ -58,29 +60,23 @@ class ChildJournal:
     def __init__(self, link: MemoryLink) -> None:
         self.link = link
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        return await self.link.begin(intent, attempt, problem)
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        pass_on(self._answer(item), on_answer)
 
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        return await self.link.lose(intent, attempt, problem)
-
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
-        return await self.link.halt(intent, attempt, why)
-
-    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        return asyncio.ensure_future(self.link.tell(frame))
-
-    async def settle(self, outcome: Outcome) -> Answer:
-        [answer] = await self.link.settle([outcome])
-        return answer
+    async def _answer(self, item: WorkItem) -> Answer | Lost:
+        match item:
+            case Outcome():
+                [answer] = await self.link.settle([item])
+                return answer
+            case StreamFrame():
+                return await self.link.tell(item)
+        return await self.link.attempt(item)
 
 
 async def by_child(link: MemoryLink) -> None:
     state = link.world.state
     executor = PythonExecutor(TROUPE, world=state.world, report=lambda _: None)
-    journal = ChildJournal(link)
-    executor.tell_to(journal)
-    await executor.start(journal.settle)
+    await executor.start(ChildJournal(link))
     try:
         executor.use(state.effective)
         executor.publish([task_of(link, each) for each in state.intents.values()])

@@ -18,12 +18,12 @@ from nacl.signing import SigningKey
 
 from aos.core.journal.records import Batch
 from aos.core.journal.statements import receipt_message, signed_receipt_message, stream_message
-from aos.host.executors.task import Outcome, StreamFrame
 from aos.node.json_schema import read
 from aos.node.leases.schemas import PROGRESS, RESULTS
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.worker.executor_key import Signer
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.cookbook.worlds import ROOT
 
 FILE: Final = ROOT / "spec/vectors/worker.json"

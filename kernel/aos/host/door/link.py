@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
-    LOST,
     STRICT,
     AttemptInput,
     ControlInput,
@@ -37,19 +36,14 @@ from aos.host.door.protocol import (
     read_answer,
 )
 from aos.host.door.remote import APPLY_S, SNAPSHOT_S
-from aos.host.door.work_messages import (
-    WORK_ITEMS_MAX,
-    attempt_fields,
-    frame_fields,
-    outcome_fields,
-    read_told,
-)
-from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
-from aos.host.fields import Message
-from aos.host.fields import field as field_of
+from aos.host.door.work_messages import WORK_ITEMS_MAX, attempt_fields, read_told
+from aos.host.executors.task import Lost
 from aos.host.folder.folder import WorldFolder
 from aos.values.cbor import Value
 from aos.values.digests import Hash
+from aos.worker.fields import Message
+from aos.worker.fields import field as field_of
+from aos.worker.outcome import Outcome, StreamFrame, frame_fields, outcome_fields
 
 if TYPE_CHECKING:  # it comes with the engine, which a client of a running world does not need
     from aos.host.world.snapshots import MadeSnapshot
@@ -121,29 +115,8 @@ class Link:
         )
         return [answer for [answer] in await asyncio.gather(*requests)]
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        """Journal that an attempt begins. ``problem`` is why the one before it failed."""
-        return await self._attempt(AttemptInput(intent=intent, attempt=attempt, problem=problem))
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that the only attempt ended in an unknown way; the core settles the intent."""
-        return await self._attempt(
-            AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
-        )
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
-        """Journal that an intent does not run now, after ``attempt`` (K-99)."""
-        return await self._attempt(
-            AttemptInput(
-                intent=intent,
-                attempt=attempt,
-                phase=halted.phase,
-                problem=halted.problem,
-                code=halted.code,
-            )
-        )
-
-    async def _attempt(self, attempt: AttemptInput) -> Answer:
+    async def attempt(self, attempt: AttemptInput) -> Answer:
+        """Journal that an attempt begins, how it was lost, or why it does not run now."""
         [answer] = await self._attempts.ask([attempt_fields(attempt)], len(attempt.problem or ""))
         return answer
 

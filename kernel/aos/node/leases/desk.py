@@ -9,10 +9,11 @@ from typing import Any, Final, Protocol
 
 from aos.boot_clock import boot_ns
 from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.inputs import AttemptInput
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.executors.limiter import Limiter
-from aos.host.executors.task import Halted, Lost, Outcome, Report, StreamFrame
+from aos.host.executors.task import Lost, Report
 from aos.host.stamps import now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
@@ -23,6 +24,7 @@ from aos.node.problems import Problem, text_for_clients
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
+from aos.worker.outcome import Outcome, StreamFrame
 
 RETRY_S: Final = 1.0
 """Pause before an action is journaled again that the world could not take, in seconds."""
@@ -48,11 +50,7 @@ class WorkLink(Protocol):
 
     async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]: ...
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer: ...
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer: ...
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer: ...
+    async def attempt(self, attempt: AttemptInput) -> Answer: ...
 
     async def tell(self, frame: StreamFrame) -> Answer | Lost: ...
 
@@ -132,12 +130,7 @@ class WorkDesk:
         """Journal a loss or a halt; retry while the world cannot take it (N-58, N-59)."""
         while True:
             try:
-                match action:
-                    case Lose():
-                        answer = await self.link.lose(action.intent, action.epoch, action.problem)
-                    case Park():
-                        halted = Halted("parked", action.code, action.problem)
-                        answer = await self.link.halt(action.intent, action.epoch, halted)
+                answer = await self.link.attempt(action.item())
             except AosError:
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -170,7 +163,9 @@ class WorkDesk:
         if not pick.must_begin:
             return None
         try:
-            answer = await self.link.begin(pick.intent, pick.epoch, pick.problem)
+            answer = await self.link.attempt(
+                AttemptInput(intent=pick.intent, attempt=pick.epoch, problem=pick.problem)
+            )
         except AosError as problem:
             return self.unavailable(problem)
         match answer:

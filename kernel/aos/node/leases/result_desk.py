@@ -12,13 +12,11 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import KernelReceipt, Receipt
 from aos.core.journal.vocabulary import HaltPhase
 from aos.errors import AosError
-from aos.host.executors.task import Halted, Outcome
+from aos.host.executors.task import Halted
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk, intent_of
 from aos.node.leases.leases import Standing, TaskPlace
 from aos.node.leases.results import (
     GONE_RULES,
-    HALTS,
-    TaskResult,
     another_result,
     is_same,
     lease_is_over,
@@ -28,6 +26,7 @@ from aos.node.leases.results import (
 from aos.node.leases.row import LeaseHolder
 from aos.node.problems import Problem
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome
 
 
 async def answer_each(
@@ -77,22 +76,22 @@ class ResultDesk:
             if left_ns is not None and item["status"] in ("error", "timeout", "parked"):
                 return self._retry_answer(left_ns)
             raise lease_is_over()
-        result = read_result(item, intent, open_intent.effect, state.manifest)
+        outcome = read_result(item, intent, open_intent.effect, state.manifest)
         self._settling[intent] = asyncio.get_running_loop().create_future()
         try:
-            return await self._dispose(result, intent)
+            return await self._dispose(outcome, intent)
         finally:
             self._settling.pop(intent).set_result(None)
 
-    async def _dispose(self, result: TaskResult, intent: Hash) -> dict[str, Any]:
+    async def _dispose(self, outcome: Outcome, intent: Hash) -> dict[str, Any]:
         """Retry, halt or settle a task that the worker of the result has."""
         task_place = self._desk.leases.tasks[intent].task_place
         may_change = task_place in (TaskPlace.LEASED, TaskPlace.OFFERED, TaskPlace.PAUSED)
-        failure = result.failure
-        if failure is not None and result.may_be_retried:
+        failure = outcome.failure
+        if failure is not None and outcome.may_be_retried:
             if not may_change:
                 raise lease_is_over()
-            parks = result.status == "parked"
+            parks = failure.end == "park"
             pause_ns = self._desk.leases.failed(
                 intent, failure.problem, parks=parks, now=self._desk.clock()
             )
@@ -100,16 +99,16 @@ class ResultDesk:
                 return self._retry_answer(pause_ns)
         is_locked = self._desk.leases.ending(intent)
         try:
-            if failure is not None and result.status in ("held", "parked"):
-                phase: HaltPhase = "held" if result.status == "held" else "parked"
+            if failure is not None and failure.end != "settle":
+                phase: HaltPhase = "held" if failure.end == "hold" else "parked"
                 if not is_locked:
                     raise lease_is_over()
                 return await self._halt(
                     intent,
-                    result.outcome.attempt,
+                    outcome.attempt,
                     Halted(phase, failure.code, failure.halt_problem),
                 )
-            return await self._settle(result.outcome)
+            return await self._settle(outcome)
         finally:
             self._desk.leases.not_ended(intent, self._desk.clock())
             self._desk.flush()
@@ -119,7 +118,7 @@ class ResultDesk:
 
     async def _halt(self, intent: Hash, epoch: int, halted: Halted) -> dict[str, Any]:
         try:
-            answer = await self._desk.link.halt(intent, epoch, halted)
+            answer = await self._desk.link.attempt(halted.of(intent, epoch))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):
@@ -161,10 +160,10 @@ class ResultDesk:
         if abandoned is not None:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
-            result = read_result(item, intent, abandoned.effect, state.manifest)
-            if result.status in HALTS:
+            outcome = read_result(item, intent, abandoned.effect, state.manifest)
+            if outcome.failure is not None and outcome.failure.end != "settle":
                 raise lease_is_over()  # no cell waits for it, so there is nothing to run again
-            return await self._settle(result.outcome)
+            return await self._settle(outcome)
         record = await asyncio.to_thread(self._receipt, intent)
         if record is None and intent in state.intents:
             raise lease_is_over()
@@ -177,7 +176,7 @@ class ResultDesk:
         effect = None if state.manifest is None else state.manifest.effects.get(record.effect)
         if effect is None or not isinstance(record, Receipt):
             raise another_result()
-        if not is_same(record, read_result(item, intent, effect, state.manifest).outcome):
+        if not is_same(record, read_result(item, intent, effect, state.manifest)):
             raise another_result()
         return {"answer": "duplicate", "seq": record.seq}
 

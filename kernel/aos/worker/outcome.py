@@ -1,4 +1,4 @@
-"""What an executor states about an intent: how it ended, or how far it is (X-3, X-4, X-70).
+"""The statement of an executor about an intent: how it ended, or how far it is (X-3, X-4, X-70).
 
 An outcome is one value from the function to the receipt. Between processes it is a map, in which a
 field with its default is left out.

@@ -96,12 +96,12 @@ class MemoryLink:
             for work in self.works:
                 work.on_record(record, self.world.state)
 
-    async def _admit(self, given: AttemptInput | ReceiptInput | StreamInput) -> Answer:
+    async def _admit(self, input: AttemptInput | ReceiptInput | StreamInput) -> Answer:
         self.is_asked.set()
         await self.may_answer.wait()
         if self.problem is not None:
             raise self.problem
-        answer = self.world.kernel.admit(given, self.world.stamp())
+        answer = self.world.kernel.admit(input, self.world.stamp())
         self.publish()
         return answer
 
@@ -113,7 +113,7 @@ class MemoryLink:
         return [await self._admit(self._receipt(each)) for each in outcomes]
 
     def _receipt(self, outcome: Outcome) -> ReceiptInput:
-        given = ReceiptInput(
+        receipt = ReceiptInput(
             intent=outcome.intent,
             effect=outcome.effect,
             attempt=outcome.attempt,
@@ -129,16 +129,16 @@ class MemoryLink:
         )
         if outcome.signature is None:
             assert outcome.executor == NODE
-            signed = WORLD_KEY.sign(given.message(self.world.state.world)).signature
-            given = replace(given, signature=signed)
-        return given
+            signed = WORLD_KEY.sign(receipt.message(self.world.state.world)).signature
+            receipt = replace(receipt, signature=signed)
+        return receipt
 
     async def attempt(self, attempt: AttemptInput) -> Answer:
         return await self._admit(attempt)
 
     async def tell(self, frame: StreamFrame) -> Answer | Lost:
         self.frames.append(frame)
-        given = StreamInput(
+        stream_input = StreamInput(
             intent=frame.intent,
             effect=frame.effect,
             attempt=frame.attempt,
@@ -150,8 +150,8 @@ class MemoryLink:
             key_id=bytes(WORLD_KEY.verify_key),
             signature=b"",
         )
-        signature = WORLD_KEY.sign(given.signed_message(self.world.state.world)).signature
-        return await self._admit(replace(given, signature=signature))
+        signature = WORLD_KEY.sign(stream_input.signed_message(self.world.state.world)).signature
+        return await self._admit(replace(stream_input, signature=signature))
 
     async def work(self) -> Mapping[str, Any]:
         return {"effects": ["sys/timer.set@1"]}
@@ -289,9 +289,9 @@ def play(
     async def run() -> Stage:
         link, clock, lines = MemoryLink(world or desks(**manifest)), Clock(), list[str]()
         link.publish()
-        found = settings or NodeSettings()
-        work = await begin(path, link, clock, lines, found)
-        stage = Stage(path, work, link, clock, lines, found)
+        node_settings = settings or NodeSettings()
+        work = await begin(path, link, clock, lines, node_settings)
+        stage = Stage(path, work, link, clock, lines, node_settings)
         async with asyncio.timeout(60):
             await scene(stage)
         await stage.work.close()

@@ -225,8 +225,8 @@ class LeaseMachine(RuleBasedStateMachine):
             task.given.append(Given(pick.epoch, worker, until))
 
     def some_given(self, choice: int) -> tuple[ModelTask, Given]:
-        found = [(task, each) for task in self.model.tasks for each in task.given]
-        return found[choice % len(found)]
+        pairs = [(task, each) for task in self.model.tasks for each in task.given]
+        return pairs[choice % len(pairs)]
 
     def has_given(self) -> bool:
         return any(task.given for task in self.model.tasks)

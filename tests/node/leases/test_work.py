@@ -653,8 +653,8 @@ def test_a_payload_that_does_not_fit_is_422_and_the_lease_stays(tmp_path: Path) 
     async def scene(stage: Stage) -> None:
         stage.open("a")
         [task] = await stage.claim("ann")
-        for given in ({"payload": {"wrong": 1}}, {"payload_cbor": b"\xff", "payload": 1}):
-            problem = (await stage.result(task, **given))["problem"]
+        for payload_fields in ({"payload": {"wrong": 1}}, {"payload_cbor": b"\xff", "payload": 1}):
+            problem = (await stage.result(task, **payload_fields))["problem"]
             assert (problem["status"], problem["rule"]) == (422, "result_does_not_fit")
         assert await stage.beat(task) == "leased"
         assert (await stage.result(task))["answer"] == "settled"

@@ -125,13 +125,13 @@ async def by_http(link: MemoryLink, path: Path) -> None:
 def facts(link: MemoryLink) -> dict[str, list[Any]]:
     """The records of each intent, without times and signatures."""
     refs: dict[Hash, str] = {}
-    found: dict[str, list[Any]] = {}
+    facts_by_ref: dict[str, list[Any]] = {}
     for record in link.world.records():
         if isinstance(record, Step):
             refs |= {each.intent: str(each.issuer_ref) for each in record.intents}
         elif isinstance(record, Receipt | Attempt | Stream):
-            found.setdefault(refs[record.intent], []).append(_fact(link, record))
-    return found
+            facts_by_ref.setdefault(refs[record.intent], []).append(_fact(link, record))
+    return facts_by_ref
 
 
 def _fact(link: MemoryLink, record: Receipt | Attempt | Stream) -> Any:

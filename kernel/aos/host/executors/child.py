@@ -383,9 +383,8 @@ class ChildExecutor:
         """
         work = self._backlog.at_work(statement.intent)
         if work is not None and statement.effect != work.task.effect.name:
-            raise WireProblem(
-                f"a statement is about {statement.effect:.80}: expected {work.task.effect.name}"
-            )
+            effect = work.task.effect.name
+            raise WireProblem(f"it is about {statement.effect:.80}: expected {effect}")
         return work
 
     def _halt(self, work: Work, halted: Halted) -> None:

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -45,6 +45,8 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
 from aos.worker.fields import Message, field
 from aos.worker.outcome import read_frame, read_outcome
+
+T = TypeVar("T")
 
 Submit = Callable[[Sequence[Input]], Awaitable[Sequence[Answer]]]
 

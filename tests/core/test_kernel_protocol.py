@@ -30,12 +30,14 @@ from aos.manifest.names import EFFECT_CANCEL
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
+from tests.core.busy import COPY
+from tests.core.busy import manifest as two_readers
 from tests.core.cases import CASE, case, cases, log_of, tell
 from tests.core.decide.test_migrate import migrating, to_counted
 from tests.core.desk import DESK, cancel, cell_id, desks, pay
 from tests.core.desk import tell as ask_desk
 from tests.fastcore.owned_kernel import OPENERS, KernelView
-from tests.memory_world import MemoryWorld
+from tests.memory_world import MemoryWorld, Module
 
 
 @pytest.fixture(autouse=True, params=OPENERS)
@@ -101,14 +103,14 @@ def test_a_step_waits_for_its_call_and_can_be_dropped() -> None:
 
 
 def test_an_input_is_admitted_with_the_answer_that_its_record_gives() -> None:
-    """CR-2: an event, a receipt, a command that abandons an intent, and a refused event."""
+    """CR-2: an event, a receipt, a command that ends open work, and a refused event."""
     world = cases()
     tell(world, "p", asks=1)
     tell(world, "q", asks=1)
     world.seal()
     settled = next(intent for intent in world.open() if intent.cell == case("p"))
     inputs: list[tuple[Input, type[Record]]] = [
-        (event("r"), Event),
+        (event("q"), Event),
         (world.receipt(settled, {"ref": "r"}), Receipt),
     ]
     for given, kind in inputs:
@@ -119,9 +121,26 @@ def test_an_input_is_admitted_with_the_answer_that_its_record_gives() -> None:
         assert world.kernel.admit(given, stamp) == admission(decision.record)
     seq = world.kernel.next_seq
     ended = world.control("end", cell=case("q"), status="failed")
-    assert ended == Admitted(seq=seq, abandoned=1)
+    assert ended == Admitted(seq=seq, dropped=1, abandoned=1)
     unknown = EventInput(schema="c/Unknown@1", value=encode({}))
     assert world.kernel.decide(unknown, stamp) == world.kernel.admit(unknown, stamp)
+
+
+def test_an_event_to_two_cells_is_answered_with_both_in_the_order_of_its_record() -> None:
+    """CR-2"""
+    modules: dict[str, Module] = {name: lambda _: {"state": None} for name in (DESK, COPY)}
+    world = MemoryWorld(two_readers(1), modules)
+    value = encode({"key": "a", "asks": [], "note": ""})
+    sent, stamp = EventInput(schema="t/Tell@1", value=value), world.stamp()
+    decision = world.kernel.decide(sent, stamp)
+    assert isinstance(decision, Decided)
+    assert isinstance(decision.record, Event)
+
+    answer = world.kernel.admit(sent, stamp)
+
+    assert isinstance(answer, Admitted)
+    assert answer.to == decision.record.to
+    assert {workflow for workflow, _ in answer.to} == {DESK, COPY}
 
 
 def test_a_step_is_ended_and_entered_by_one_call() -> None:

@@ -1,4 +1,4 @@
-"""Decide everything that kernels decide by a fast core, too, and compare.
+"""Decide everything that kernels decide by a second kernel, too, and compare.
 
     with deciding() as mirrors: ...       every ``Kernel`` of the block has a ``DecidingMirror``
 
@@ -31,7 +31,7 @@ Begin: TypeAlias = Callable[[DecideCore], Next]
 
 
 class DecidingMirror(Mirror):
-    """A fast core that decides what one kernel decides."""
+    """A second kernel that decides what one kernel decides."""
 
     core: DecideCore
 

@@ -1,4 +1,4 @@
-"""Fold everything that kernels fold by a fast core, too, and compare after each record and frame.
+"""Fold everything that kernels fold by a second kernel, too; compare after each record and frame.
 
     with mirrored(Mirror) as mirrors: ... every ``Kernel`` of the block has a ``Mirror``
     with followed() as followers: ...     every restart has a ``Follower``
@@ -39,7 +39,7 @@ class Differs(AssertionError):
 
 
 class Mirror:
-    """A fast core that follows one kernel."""
+    """A second kernel that follows one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -187,7 +187,7 @@ def compare_states(state: State, core: FoldCore) -> None:
 
 
 class Follower:
-    """A fast core that folds the stored frames that a state folds."""
+    """A second kernel that folds the stored frames that a state folds."""
 
     def __init__(self, state: State, read: BlobReader) -> None:
         self.state = state

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -238,6 +241,50 @@ def test_canceled_timers_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch)
         await journal.wait(99)
         executor.publish([timer_task(100, NOW + 10**18)])
         assert len(executor._heap) <= 2 * 2 + 8
+
+    played(Clock(NOW), play)
+
+
+def test_timers_of_one_moment_fire_in_the_order_of_opening() -> None:
+    tasks = [replace(timer_task(n, NOW, str(n)), opened_seq=100 - n) for n in range(5)]
+
+    async def play(executor: TimerExecutor, journal: Journal) -> None:
+        executor.publish(tasks)
+        await journal.wait(5)
+
+    fired = played(Clock(NOW), play).outcomes
+    assert [payload(outcome)["key"] for outcome in fired] == ["4", "3", "2", "1", "0"]
+
+
+@pytest.mark.parametrize("key", [None, "", "\x00é🕰"])
+def test_a_timer_keeps_its_key_attempt_and_time(key: str | None) -> None:
+    timed = replace(timer_task(1, NOW, key), attempt=7, opened_ns=NOW - 3)
+
+    async def play(executor: TimerExecutor, journal: Journal) -> None:
+        executor.publish([timed])
+        await journal.wait(1)
+
+    (fired,) = played(Clock(NOW), play).outcomes
+    assert payload(fired)["key"] == key
+    assert (fired.intent, fired.attempt, fired.started_ns) == (timed.intent, 7, NOW - 3)
+
+
+def test_a_timer_that_is_set_takes_few_bytes() -> None:
+    """A world sleeps on a million of them: the task is not kept (X-21)."""
+    count = 5_000
+
+    def tasks() -> Iterator[Task]:
+        for n in range(count):
+            yield replace(timer_task(n, NOW + 10**18), idempotency_key="k" * 71)
+
+    async def play(executor: TimerExecutor, journal: Journal) -> None:
+        del journal
+        tracemalloc.start()
+        executor.publish(cast("Any", tasks()))
+        size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert executor.stats().running == count
+        assert size < 400 * count
 
     played(Clock(NOW), play)
 

@@ -30,8 +30,9 @@ records: that takes less time than to load the second kernel and its engine."""
 class ChosenCore(NamedTuple):
     """A kernel and the function that opens it.
 
-    With ``gives_way``, a world that does not fit into its memory is opened with the reference
-    (CR-37a): neither the command nor the environment named the kernel.
+    With ``gives_way``, a world that does not fit into its memory, or that leaves less of it free
+    than events need, is opened with the reference (CR-37a): neither the command nor the environment
+    named the kernel.
     """
 
     kind: CoreKind

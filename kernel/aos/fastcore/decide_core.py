@@ -1,4 +1,4 @@
-"""Decide by the fast core: the operations of ``deciding.rs`` as methods.
+"""Decide by the second kernel: the operations of ``deciding.rs`` as methods.
 
 The core never runs a module. A decision that needs one is a ``Call``: the host runs it and hands
 the result to ``ran``. A migration may need a ``Keep``, which ``resume`` continues.

@@ -1,4 +1,4 @@
-"""Fold a world's journal by the fast core: the operations of ``operations.rs`` as methods.
+"""Fold a world's journal by the second kernel: the operations of ``operations.rs`` as methods.
 
 Requests and answers are numbers, little-endian, and canonical bytes; ``operations.rs`` describes
 each of them.
@@ -132,7 +132,7 @@ class TakenBytes:
 
 
 class FoldCore:
-    """One world in a fast core. The thread that makes it owns it (``buffer``).
+    """One world in a second kernel. The thread that makes it owns it (``buffer``).
 
     ``read`` must find every blob of every frame that it folded or sealed, durable or not; ``find``
     the record of a submission id that left the state. Methods raise what these raise, and Damage as
@@ -227,8 +227,8 @@ class FoldCore:
             self._unusable = None
         if self._unusable is not None:
             raise CoreUnusable(
-                f"operation {name} of the fast core: its world is half changed, because operation "
-                f"{self._unusable} failed (open another kernel)"
+                f"operation {name} of the second kernel: its world is half changed, because "
+                f"operation {self._unusable} failed (open another kernel)"
             )
         try:
             return self._core.call(name, operation, request)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from aos.core.state.cell import OpenIntent
@@ -32,52 +32,51 @@ class OpenEffect:
 
 
 class OpenEffects:
-    """The intents that are open at the durable head, in the order of opening: a run waits for them
-    (H-81a)."""
+    """The intents that are open at the durable head: a run waits for them (H-81a).
+
+    A world may have a million of them. Of each, only the hash and the time are kept, by effect.
+    """
 
     def __init__(self) -> None:
-        self._intents: dict[Hash, OpenIntent] = {}
-        self._by_effect: Counter[str] = Counter()
+        self._by_effect: dict[str, dict[Hash, int]] = {}
+        """For each effect, when its intents were opened, in the order of opening."""
 
     def __contains__(self, intent: Hash) -> bool:
-        return intent in self._intents
+        return any(intent in opened for opened in self._by_effect.values())
 
     def __len__(self) -> int:
-        return len(self._intents)
+        return sum(map(len, self._by_effect.values()))
 
     def __iter__(self) -> Iterator[Hash]:
-        return iter(self._intents)
+        return chain.from_iterable(self._by_effect.values())
 
     def add(self, intents: Iterable[OpenIntent]) -> None:
         for intent in intents:
-            if intent.intent not in self._intents:
-                self._intents[intent.intent] = intent
-                self._by_effect[intent.effect.name] += 1
+            opened = self._by_effect.setdefault(intent.effect.name, {})
+            opened.setdefault(intent.intent, intent.opened_ns)
 
     def end(self, intents: Iterable[Hash]) -> None:
         """Remove intents that are settled or abandoned; unknown ones are passed over."""
         for intent in intents:
-            ended = self._intents.pop(intent, None)
-            if ended is not None:
-                self._by_effect[ended.effect.name] -= 1
+            for opened in self._by_effect.values():
+                if opened.pop(intent, None) is not None:
+                    break
 
     def by_effect(self) -> Mapping[str, int]:
         """Return how many intents of each effect are open."""
-        return dict(+self._by_effect)
+        return {effect: len(opened) for effect, opened in self._by_effect.items() if opened}
 
     def open_effects(self, *, next_timer_ns: int | None) -> tuple[OpenEffect, ...]:
-        """Return the open effects by name. Reads every open intent."""
-        oldest: dict[str, int] = {}
-        for intent in self._intents.values():
-            oldest.setdefault(intent.effect.name, intent.opened_ns)
+        """Return the open effects by name."""
         return tuple(
             OpenEffect(
-                effect=name,
-                number=number,
-                oldest_ns=oldest[name],
-                due_ns=next_timer_ns if name == TIMER else None,
+                effect=effect,
+                number=len(opened),
+                oldest_ns=next(iter(opened.values())),
+                due_ns=next_timer_ns if effect == TIMER else None,
             )
-            for name, number in sorted(self.by_effect().items())
+            for effect, opened in sorted(self._by_effect.items())
+            if opened
         )
 
 

@@ -2,6 +2,7 @@
 
 ``Operating`` signs their commands with an operator's key of this process (spec/host.md, H-59f): the
 client has proved elsewhere that it may operate the world, for example with a token of the node.
+``RoomQueue`` has the requests that wait for room in the inbox, in their order.
 ``WorkRequests`` answers requests about effects that another process runs (H-53b). ``Staging`` has
 the modules that clients send before they apply a manifest, with one bound for all (H-51a): a module
 counts from the moment it is staged until its manifest is answered or its connection ends.
@@ -13,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -44,6 +45,8 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
 from aos.worker.fields import Message, field
 from aos.worker.outcome import read_frame, read_outcome
+
+T = TypeVar("T")
 
 Submit = Callable[[Sequence[Input]], Awaitable[Sequence[Answer]]]
 
@@ -153,6 +156,44 @@ class Operating:
             "serial": serial,
             "signature": self.key.sign(message).signature,
         }
+
+
+class RoomQueue:
+    """Requests that wait for room in one lane of the inbox, for up to ``busy_after_s`` seconds each
+    (H-57). Room is theirs in the order in which they came: what a front has sent before it ended is
+    taken before the requests of the next one (N-52a). Used from one event loop.
+    """
+
+    def __init__(self, busy_after_s: float) -> None:
+        self._busy_after_s = busy_after_s
+        self._turn = asyncio.Lock()
+        self._problem = Busy("the world is busy (try again in a moment)")
+        """Why the first request waits."""
+
+    async def submit(self, submit: Callable[[], T]) -> T:
+        """Return what ``submit`` returns, which raises Busy as long as there is no room.
+
+        Raises:
+            Busy: There was no room in time. The request was not submitted.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._busy_after_s
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise self._problem from None
+        try:
+            while True:
+                try:
+                    return submit()
+                except Busy as problem:
+                    if loop.time() >= deadline_s:
+                        raise
+                    self._problem = problem
+                await asyncio.sleep(ROOM_PAUSE_S)
+        finally:
+            self._turn.release()
 
 
 class WorkRequests:

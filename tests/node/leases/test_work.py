@@ -772,6 +772,20 @@ def test_held_and_parked_tasks_stay_open_until_an_operator_retries_them(tmp_path
     assert phases == [("held", 1), ("parked", 1), ("begun", 2), ("begun", 2)]
 
 
+def test_a_held_task_has_no_further_attempt_although_its_error_may_be_retried(
+    tmp_path: Path,
+) -> None:
+    """N-60, X-15: another attempt would lack the same thing."""
+    error = {"code": "no_key", "message": "no key", "retryable": True}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann", effects=[{"name": PAY, "attempts": 5}])
+        assert (await stage.result(task, status="held", payload=error))["answer"] == "held"
+
+    assert play(tmp_path, scene).phases() == [("held", 1)]
+
+
 def test_a_held_task_is_offered_again_when_the_node_starts(tmp_path: Path) -> None:
     """N-60, X-16: also one that may run only once, because it has not run."""
     error = {"code": "no_key", "message": "no key", "retryable": False}

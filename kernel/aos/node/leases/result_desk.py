@@ -99,7 +99,7 @@ class ResultDesk:
                 return self._retry_answer(pause_ns)
         is_locked = self._desk.leases.ending(intent)
         try:
-            if failure is not None and failure.end != "settle":
+            if failure is not None and outcome.halts:
                 phase: HaltPhase = "held" if failure.end == "hold" else "parked"
                 if not is_locked:
                     raise lease_is_over()
@@ -161,7 +161,7 @@ class ResultDesk:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
             outcome = read_result(item, intent, abandoned.effect, state.manifest)
-            if outcome.failure is not None and outcome.failure.end != "settle":
+            if outcome.halts:
                 raise lease_is_over()  # no cell waits for it, so there is nothing to run again
             return await self._settle(outcome)
         record = await asyncio.to_thread(self._receipt, intent)

@@ -22,7 +22,7 @@ from aos.core.journal.inputs import ReceiptInput
 from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage, Damage
 from aos.host.errors import Busy
-from aos.host.executors import child, desk, life, supervisor
+from aos.host.executors import child, life, outbox, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
@@ -269,7 +269,7 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
 
 @pytest.fixture
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "RETRY_S", 0.01)
+    monkeypatch.setattr(outbox, "RETRY_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick_retry")

@@ -14,11 +14,11 @@ from typing import Any, Final
 from aos.core.journal.records import Batch
 from aos.errors import BadUsage
 from aos.manifest.names import NODE
+from aos.message_fields import Message, blobs_by_hash
+from aos.message_fields import field as field_of
 from aos.values.cbor import Value
 from aos.values.digests import HASH_BYTES, Hash, is_hash
 from aos.worker.failure import CANCELED, TIMEOUT, AttemptFailure
-from aos.worker.fields import Message, blobs_by_hash
-from aos.worker.fields import field as field_of
 
 BLOBS_MAX: Final = 1024
 """Blobs that may come with one outcome."""

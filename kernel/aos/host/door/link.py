@@ -39,10 +39,10 @@ from aos.host.door.remote import APPLY_S, SNAPSHOT_S
 from aos.host.door.work_messages import WORK_ITEMS_MAX, attempt_fields, read_told
 from aos.host.executors.task import Lost
 from aos.host.folder.folder import WorldFolder
+from aos.message_fields import Message
+from aos.message_fields import field as field_of
 from aos.values.cbor import Value
 from aos.values.digests import Hash
-from aos.worker.fields import Message
-from aos.worker.fields import field as field_of
 from aos.worker.outcome import Outcome, StreamFrame, frame_fields, outcome_fields
 
 if TYPE_CHECKING:  # it comes with the engine, which a client of a running world does not need

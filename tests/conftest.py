@@ -35,7 +35,7 @@ HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
 BYTECODE = Path(__file__).parents[1] / "build" / "bytecode"
-"""Bytecode of every module that a run imports, where Python may not write it next to the sources."""
+"""Bytecode of the modules that a run imports, where Python may not write it next to its source."""
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 

@@ -4,7 +4,7 @@ N-60)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
@@ -30,13 +30,19 @@ from aos.worker.outcome import Outcome
 
 
 async def answer_each(
-    item: Body, answer: Callable[[Body], Awaitable[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The answer to an item, or its problem."""
-    try:
-        return {"task": item["task"], **(await answer(item))}
-    except Problem as problem:
-        return {"task": item["task"], "problem": problem.document()}
+    items: Sequence[Body], answer: Callable[[Body], Awaitable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The answers to items, or their problems, in the order of the items. All begin at once."""
+
+    async def answer_one(item: Body) -> dict[str, Any]:
+        try:
+            return {"task": item["task"], **(await answer(item))}
+        except Problem as problem:
+            return {"task": item["task"], "problem": problem.document()}
+
+    if len(items) == 1:  # most requests: it needs no task of the event loop
+        return [await answer_one(items[0])]
+    return await asyncio.gather(*map(answer_one, items))
 
 
 class ResultDesk:
@@ -50,15 +56,10 @@ class ResultDesk:
         """Take results of workers (N-57, N-60)."""
         holder = LeaseHolder(body["worker"], token.name)
         self._desk.leases.expire(self._desk.clock())
-        answers = await asyncio.gather(
-            *(
-                answer_each(item, lambda item: self._result(item, holder, token))
-                for item in body["results"]
-            )
-        )
+        answers = await answer_each(body["results"], lambda item: self._result(item, holder, token))
         self._desk.polls.note_request(holder)
         await self._desk.synced()
-        return {"answers": list(answers)}
+        return {"answers": answers}
 
     async def _result(self, item: Body, holder: LeaseHolder, token: ScopedToken) -> dict[str, Any]:
         intent = intent_of(item)

@@ -751,16 +751,15 @@ def test_an_effect_that_is_left_to_clients_is_open_work_without_a_word(world: Pa
         link = Link(open_folder(world))
         with open_reader(world) as reader:
             intents = list(reader.state.intents.values())
-        answers = await link.settle(
-            [
-                Outcome(
-                    intent=each.intent, effect=ECHO, attempt=1, status="ok",
-                    payload=encode({"word": "hello"}), started_ns=each.opened_ns,
-                    finished_ns=each.opened_ns,
-                )
-                for each in intents
-            ]
-        )  # fmt: skip
+        outcomes = [
+            Outcome(
+                intent=each.intent, effect=ECHO, attempt=1, status="ok",
+                payload=encode({"word": "hello"}), started_ns=each.opened_ns,
+                finished_ns=each.opened_ns,
+            )
+            for each in intents
+        ]  # fmt: skip
+        answers = await asyncio.gather(*map(link.answer, outcomes))
         assert {type(each) for each in answers} == {Admitted}
         await link.close()
         return await running
@@ -814,7 +813,7 @@ def test_a_begun_attempt_of_an_effect_of_clients_is_not_called_lost_at_a_start(
             await up.wait()
             link = Link(open_folder(path))
             assert isinstance(
-                await link.attempt(AttemptInput(intent=intent.intent, attempt=1)), Admitted
+                await link.answer(AttemptInput(intent=intent.intent, attempt=1)), Admitted
             )
             await link.close()
             await asyncio.to_thread(ask_running, path, "stop")

@@ -119,7 +119,7 @@ class ResultDesk:
 
     async def _halt(self, intent: Hash, epoch: int, halted: Halted) -> dict[str, Any]:
         try:
-            answer = await self._desk.link.attempt(halted.of(intent, epoch))
+            answer = await self._desk.link.answer(halted.of(intent, epoch))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):
@@ -129,7 +129,7 @@ class ResultDesk:
 
     async def _settle(self, outcome: Outcome) -> dict[str, Any]:
         try:
-            [answer] = await self._desk.link.settle([outcome])
+            answer = await self._desk.link.answer(outcome)
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         intent = outcome.intent
@@ -149,6 +149,7 @@ class ResultDesk:
                 self._desk.leases.end(intent)
                 self._desk.leases.acknowledged(intent)
                 return await self._compared(outcome)
+        assert isinstance(answer, Refusal), "only a stream frame is lost"
         raise refusal_problem(answer)
 
     async def _late_result(

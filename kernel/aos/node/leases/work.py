@@ -255,7 +255,7 @@ class LeasedWork:
         if open_intent is None or standing is not Standing.HOLDER:
             raise lease_is_over()
         try:
-            answer = await self._desk.link.tell(read_frame(item, open_intent))
+            answer = await self._desk.link.answer(read_frame(item, open_intent))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         match answer:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from aos.core import kernel as kernel_module
 from aos.core.decide.answers import Decided
-from aos.core.journal.frame import Frame
+from aos.core.journal.frame import Frame, read_frame
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import Record
@@ -94,10 +94,12 @@ class Mirror:
         named = self.named_blobs | (spilled.keys() if self.is_whole else set())
         first = sealed.frame.header.first
         expected = plain(sealed)
-        for name in SealedBytes.__slots__:
+        for name in SealedBytes._fields:
             left, right = getattr(expected, name), getattr(found, name)
             if name == "new_pins":  # its host asks for the pins as a whole
                 continue
+            if name == "frame" and left.to_bytes() != right.to_bytes():
+                raise Differs(f"frame {first}: its bytes")
             if name == "blobs":  # a host may add others, such as modules
                 left = {hash: left[hash] for hash in left.keys() & named}
                 right = {hash: right[hash] for hash in right.keys() & named}
@@ -118,26 +120,23 @@ class Mirror:
 def plain(sealed: Sealed) -> SealedBytes:
     """A sealed frame as a core answers with it."""
     return SealedBytes(
-        hash=sealed.frame.hash,
-        frame=sealed.frame.to_bytes(),
+        frame=read_frame(sealed.frame.to_bytes()),
         blobs=dict(sealed.blobs),
         replaced=dict(sealed.replaced),
         opened_intents=tuple(map(plain_intent, sealed.opened_intents)),
-        settled=tuple((each.intent, each.seq, each.receipt) for each in sealed.settled),
+        settled=sealed.settled,
         abandoned=sealed.abandoned,
         canceled=sealed.canceled,
         erased=sealed.erased,
-        submissions=tuple(
-            (each.submission_id, each.seq, each.payload) for each in sealed.submissions
-        ),
-        snapshots=tuple((each.seq, each.at, each.document) for each in sealed.snapshots),
+        submissions=sealed.submissions,
+        snapshots=sealed.snapshots,
         new_pins=(),
     )
 
 
 def plain_intent(intent: OpenIntent) -> IntentBytes:
     """An intent as a core answers with it."""
-    fields = {name: getattr(intent, name) for name in IntentBytes.__slots__}
+    fields = {name: getattr(intent, name) for name in IntentBytes._fields}
     return IntentBytes(**{**fields, "effect": intent.effect.name})
 
 

@@ -12,7 +12,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import AttemptInput, ReceiptInput, StreamInput
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt
 from aos.errors import AosError
-from aos.host.executors.task import Lost
+from aos.host.executors.task import WorkItem
 from aos.manifest.names import NODE
 from aos.node.calls import SILENT, Delivery, DeliveryListener
 from aos.node.leases.leases import Moment
@@ -109,8 +109,13 @@ class MemoryLink:
         """The process of this world runs no effects."""
         return []
 
-    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]:
-        return [await self._admit(self._receipt(each)) for each in outcomes]
+    async def answer(self, item: WorkItem) -> Answer:
+        match item:
+            case Outcome():
+                return await self._admit(self._receipt(item))
+            case StreamFrame():
+                return await self._tell(item)
+        return await self._admit(item)
 
     def _receipt(self, outcome: Outcome) -> ReceiptInput:
         receipt = ReceiptInput(
@@ -133,10 +138,7 @@ class MemoryLink:
             receipt = replace(receipt, signature=signed)
         return receipt
 
-    async def attempt(self, attempt: AttemptInput) -> Answer:
-        return await self._admit(attempt)
-
-    async def tell(self, frame: StreamFrame) -> Answer | Lost:
+    async def _tell(self, frame: StreamFrame) -> Answer:
         self.frames.append(frame)
         stream_input = StreamInput(
             intent=frame.intent,

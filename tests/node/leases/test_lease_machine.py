@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 from hypothesis import settings
@@ -235,7 +234,7 @@ class LeaseMachine(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 200), is_forged=st.booleans())
     def a_worker_sends_a_result(self, choice: int, is_forged: bool) -> None:
         task, given = self.some_given(choice)
-        holder = replace(given.holder, token="forged") if is_forged else given.holder
+        holder = given.holder._replace(token="forged") if is_forged else given.holder
         intent = intent_of(task.number)
         standing = self.leases.standing(intent, given.epoch, holder)
         may_speak = task.speaker(given.epoch, holder)

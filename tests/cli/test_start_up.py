@@ -22,6 +22,8 @@ LARGE = {
     "wasmtime",
 }  # fmt: skip
 
+CLIENTS = {"httpcore", "httpx", "jsonschema", "pydantic", "rich"}
+
 REPORT = """
 import dataclasses, gc, json, sys
 from aos_cli.entry import main
@@ -129,6 +131,15 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
     assert not {"aos.core.kernel", "aos.host.world.engine", "aos.host.apply.apply"} & found
     assert len(found) <= 290
     assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 88
+
+
+def test_running_a_world_imports_no_client_of_http_and_nothing_that_reads_options(
+    template: Path, tmp_path: Path
+) -> None:
+    """C-12"""
+    found = imported("run", "--until-idle", "--world", copied(template, tmp_path / "world"))
+
+    assert {name.partition(".")[0] for name in found} & CLIENTS == set()
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

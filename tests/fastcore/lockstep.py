@@ -84,9 +84,9 @@ class Mirror:
 
     def seal(self, sealed: Sealed | None, salt: bytes, spilled: Mapping[Hash, bytes]) -> None:
         """Follow a seal with which the bytes of cells left memory: ``spilled``."""
-        found = on_owner(lambda: self.core.seal(salt))
-        if sealed is None or found is None:
-            if (sealed is None) != (found is None):
+        own_sealed = on_owner(lambda: self.core.seal(salt))
+        if sealed is None or own_sealed is None:
+            if (sealed is None) != (own_sealed is None):
                 raise Differs("one core sealed nothing")
             return
         self.frames += 1
@@ -95,7 +95,7 @@ class Mirror:
         first = sealed.frame.header.first
         expected = plain(sealed)
         for name in SealedBytes._fields:
-            left, right = getattr(expected, name), getattr(found, name)
+            left, right = getattr(expected, name), getattr(own_sealed, name)
             if name == "new_pins":  # its host asks for the pins as a whole
                 continue
             if name == "frame" and left.to_bytes() != right.to_bytes():
@@ -177,10 +177,14 @@ def compare_states(state: State, core: FoldCore) -> None:
     """Both have the same snapshot: one document, which names all else by its hash."""
     blobs: dict[Hash, bytes] = {}
     document = taken(state, blobs)
-    found = on_owner(core.take)
-    if (document, state.tip.seq, state.tip.frame) != (found.document, found.at, found.frame):
+    own_snapshot = on_owner(core.take)
+    if (document, state.tip.seq, state.tip.frame) != (
+        own_snapshot.document,
+        own_snapshot.at,
+        own_snapshot.frame,
+    ):
         expected_fields: Any = decode_record(blobs[document])
-        found_fields: Any = decode_record(found.blobs[found.document])
+        found_fields: Any = decode_record(own_snapshot.blobs[own_snapshot.document])
         parts = differing(expected_fields, found_fields)
         raise Differs(f"the states after record {state.tip.seq} differ: {parts}")
 

@@ -351,6 +351,13 @@ class CoreInstance:
         self.has_closed = bool(status & _CLOSED)
         raise self._problem(status & ~_CLOSED, answer.decode())
 
+    def close(self) -> None:
+        """Free the memory of the instance now; the functions that C calls back refer to it."""
+        self._is_broken = True
+        self._last_view.release()
+        self._store.close()
+        self._imports.clear()
+
     def _view(self) -> memoryview:
         """The memory, until the next call: only bytes below its size may be used."""
         address = self._data_address(*self._of_memory)

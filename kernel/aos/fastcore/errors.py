@@ -13,6 +13,10 @@ class CoreDefect(Exception):
             "again with --core python to continue from there)"
         )
 
+    def reads(self) -> str:
+        """Return why the reference reads a world in the place of the core (CR-39)."""
+        return f"{self} (a defect of the second kernel; the kernel in Python reads this world)"
+
 
 class CoreFull(CoreDefect):
     """As ``CoreDefect``: the core needed more memory than its instance may have. The world fits
@@ -23,6 +27,9 @@ class CoreFull(CoreDefect):
             f"{self} (everything acknowledged is durable; start again with a larger value, or with "
             "--core python, to continue from there)"
         )
+
+    def reads(self) -> str:
+        return f"{self} (the kernel in Python reads this world; a larger value makes room)"
 
 
 def gives_way(reason: str) -> str:

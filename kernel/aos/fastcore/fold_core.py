@@ -83,9 +83,16 @@ class CoreOperation(IntEnum):
     ADMIT = 27
     END_STEP = 28
     KEPT = 29
+    EXPORT = 40
+    KEEP_LEAVES = 41
 
 
-_NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
+_NAMES: Final = tuple(
+    [
+        CoreOperation(number).name.lower() if number in CoreOperation.__members__.values() else ""
+        for number in range(max(CoreOperation) + 1)
+    ]
+)
 
 _OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 
@@ -186,6 +193,10 @@ class FoldCore:
         memory with a sealed frame."""
         self.ask(CoreOperation.KEEP, _U64.pack(cells) + _U32.pack(spills))
 
+    def keep_leaves(self, size: int) -> None:
+        """Keep so many bytes of the leaves of each index in memory."""
+        self.ask(CoreOperation.KEEP_LEAVES, _U64.pack(size))
+
     def fold_frame(self, frame: bytes) -> None:
         """Check that a stored frame follows, and fold its records."""
         self.ask(CoreOperation.FOLD_FRAME, frame)
@@ -213,6 +224,10 @@ class FoldCore:
         by_hash = {content_hash(blob): blob for blob in blobs}
         return TakenBytes(at=at, frame=frame, document=content_hash(blobs[-1]), blobs=by_hash)
 
+    def export(self) -> CoreAnswer:
+        """Write the state at the end of a frame; ``exported_state`` reads it."""
+        return CoreAnswer(self.ask(CoreOperation.EXPORT))
+
     def rebase(self, document: Hash) -> None:
         """Continue from a durable snapshot of this or an earlier state."""
         self.ask(CoreOperation.REBASE, document)
@@ -225,6 +240,10 @@ class FoldCore:
         """(bytes that the core has allocated, bytes of its instance's memory)."""
         answer = CoreAnswer(self.ask(CoreOperation.MEMORY))
         return answer.u64(), answer.u64()
+
+    def close(self) -> None:
+        """Free the memory. Nothing may be asked afterwards."""
+        self._core.close()
 
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
@@ -311,9 +330,9 @@ class CoreAnswer:
 
     __slots__ = ("_at", "_data")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
-        self._at = 0
+        self._at = at
 
     @property
     def rest(self) -> int:

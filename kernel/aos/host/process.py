@@ -359,7 +359,11 @@ class _Run:
             failed=end.failed,
         )
         self._snapshots = Snapshots(
-            self._engine, folder.path, every=settings.snapshot_every, report=end.note
+            self._engine,
+            folder.path,
+            core=restored.core,
+            every=settings.snapshot_every,
+            report=end.note,
         )
         self._server = Server(
             self._engine,

@@ -24,8 +24,10 @@ use crate::kernel::{Decision, Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
 use crate::reading::{self, put_figures, put_intent, put_status, put_tip};
+use crate::snapshot::export::put_export;
 use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
+use crate::state::cell_index::keep_leaves;
 use crate::state::eras::{judging, trusting, ManifestOf};
 use crate::state::state::State;
 use crate::values::digests::{content_hash, Hash};
@@ -105,6 +107,10 @@ const END_STEP: u32 = 28;
 /// The blobs that a decision had to keep are durable -> the decision's continuation. Nothing changes.
 /// (The numbers between are those of `reading`.)
 const KEPT: u32 = 29;
+/// -> the state at the end of a frame, for code that reads it as data: `put_export`.
+const EXPORT: u32 = 40;
+/// How many bytes of leaves each index keeps in memory (`u64`): none at first.
+const KEEP_LEAVES: u32 = 41;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
@@ -229,6 +235,8 @@ impl Core {
                 };
                 rebase(&mut self.kernel().state, &layers);
             }
+            KEEP_LEAVES => keep_leaves(usize::try_from(request.u64()).unwrap_or(usize::MAX)),
+            EXPORT => put_export(out, &self.kernel().state),
             HEAD => out.extend_from_slice(&Head::of(&self.kernel().state.tip).to_bytes()),
             MEMORY => {
                 let (live, whole) = (self.host.memory)();

@@ -110,7 +110,7 @@ fn cell_id(request: &mut Request) -> CellId {
     CellId { workflow: text(request).into(), key: request.data().into() }
 }
 
-fn put_option<T>(out: &mut Vec<u8>, item: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
+pub(crate) fn put_option<T>(out: &mut Vec<u8>, item: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
     put_list(out, item, put);
 }
 

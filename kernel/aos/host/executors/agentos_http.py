@@ -15,8 +15,8 @@ from aos.host.executors.naming import documents
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import content_hash
 from aos.values.sha256 import sha256_text
+from aos.worker.http_settings import BAD_REQUEST, METHODS
 from aos.worker.outcome import Outcome
-from aos.worker.request import BAD_REQUEST, METHODS
 from aos.worker.worker_secrets import HOST_DENIED, WORKFLOW_DENIED
 
 TIMED_OUT: Final = 598

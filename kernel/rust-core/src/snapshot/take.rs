@@ -88,7 +88,12 @@ fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(entries.map(|(name, value)| (Key::Text(name.to_string()), value)).collect())
 }
 
-fn document(state: &State, indexes: &[(Rc<str>, CellIndex)], chunks: &[Chunk], put: Put) -> Value {
+pub(super) fn document(
+    state: &State,
+    indexes: &[(Rc<str>, CellIndex)],
+    chunks: &[Chunk],
+    put: Put,
+) -> Value {
     let mut fields = vec![
         ("format", nat(FORMAT)),
         ("world", hash(&state.tip.world)),

@@ -42,16 +42,26 @@ pub type Listing<'a> = Box<dyn Iterator<Item = Outcome<SharedCell>> + 'a>;
 #[derive(Clone)]
 pub struct Packed {
     /// The last record that changed the cell.
-    changed: u64,
+    pub changed: u64,
     /// None for a tombstone: the cell was deleted, although the base may still have it.
-    entry: Option<Entry>,
+    pub entry: Option<Entry>,
     /// The bytes of the state; None if the state is in the blob store or was spilled.
-    state: Option<Rc<[u8]>>,
+    pub state: Option<Rc<[u8]>>,
     /// The bytes of the idempotency keys; None if there are none or they were spilled.
-    keys: Option<Rc<[u8]>>,
+    pub keys: Option<Rc<[u8]>>,
 }
 
 impl Packed {
+    /// A cell at rest, which has a state.
+    fn of(cell: &Cell) -> Self {
+        Packed {
+            changed: cell.changed,
+            entry: Some(entry_of(cell)),
+            state: cell.state_bytes().cloned(),
+            keys: pack_keys(&cell.keys).map(Into::into),
+        }
+    }
+
     /// Bytes that spilling this cell frees; 0 if nothing is left to spill.
     fn size(&self) -> u64 {
         let size = |data: &Option<Rc<[u8]>>| data.as_ref().map_or(0, |data| data.len() as u64);
@@ -310,6 +320,18 @@ impl Cells {
         }))
     }
 
+    /// Visit the cells at rest of a shelf that changed since the base, packed, and the tombstones.
+    pub fn visit_changed_at_rest(&self, shelf: &Shelf, mut visit: impl FnMut(&CellId, &Packed)) {
+        let layers = shelf.layers.borrow();
+        for (id, packed) in layers.delta.iter().filter(|(_, packed)| packed.changed > self.at) {
+            visit(id, packed);
+        }
+        for (id, cell) in layers.resting.iter().filter(|(_, cell)| cell.borrow().changed > self.at)
+        {
+            visit(id, &Packed::of(&cell.borrow()));
+        }
+    }
+
     /// The cells whose state or keys are this blob. Reads every leaf of every index.
     pub fn naming(&self, blob: Hash) -> Listing<'_> {
         let names = move |cell: &SharedCell| entry_references(&cell.borrow()).contains(&blob);
@@ -520,12 +542,7 @@ impl Cells {
         if cell.changed <= self.at {
             return;
         }
-        let state = match &cell.state {
-            Some(Slot::Bytes(data)) => Some(data.clone()),
-            _ => None,
-        };
-        let keys = pack_keys(&cell.keys).map(Into::into);
-        let packed = Packed { changed: cell.changed, entry: Some(entry_of(&cell)), state, keys };
+        let packed = Packed::of(&cell);
         self.spilling.borrow_mut().add(&id, packed.size());
         layers.delta.insert(id, packed);
     }

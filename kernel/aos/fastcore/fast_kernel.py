@@ -332,9 +332,11 @@ class FastKernel(KernelProtocol):
             self._forget_decision()
             return None
         decided = read_ahead(ahead) if steps and ahead is not None else None
-        decision = self._continued(
-            lambda: self._core.next(steps=steps) if decided is None else decided[0]
-        )
+        if decided is None:
+            decision = self._continued(lambda: self._core.next(steps=steps))
+        else:
+            self._forget_decision()
+            decision = self._kept(decided[0])
         assert decision is None or isinstance(decision, Call | Decided)
         return decision
 
@@ -369,7 +371,10 @@ class FastKernel(KernelProtocol):
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
         self._forget_decision()
-        answer = self._do(function)
+        return self._kept(self._do(function))
+
+    def _kept(self, answer: Next) -> Request | Decision | None:
+        """Keep a decision, or its request, for the call that follows."""
         if isinstance(answer, RecordDecided):
             self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
             return self._decided

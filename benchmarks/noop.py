@@ -9,7 +9,7 @@ from typing import Final
 import cbor2
 
 from aos.core.decide.answers import Answer, Refusal
-from aos.host.executors.desk import Desk
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import ExecutorStats, Task, WorkJournal, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
@@ -26,16 +26,16 @@ class NoopExecutor:
     signer: Final = None
 
     def __init__(self) -> None:
-        self._desk: Desk | None = None
+        self._outbox: JournalOutbox | None = None
 
     async def start(self, journal: WorkJournal) -> None:
-        self._desk = Desk(self.name, journal, report_to_stderr)
+        self._outbox = JournalOutbox(self.name, journal, report_to_stderr)
 
     def use(self, effective: Effective) -> None:
         pass
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        assert self._desk is not None, "published before start"
+        assert self._outbox is not None, "published before start"
         for task in tasks:
             started_ns = time.time_ns()
             step = cbor2.loads(task.params)["step"]
@@ -48,23 +48,23 @@ class NoopExecutor:
                 started_ns=started_ns,
                 finished_ns=time.time_ns(),
             )
-            self._desk.settle(outcome, self._ended)
+            self._outbox.settle(outcome, self._ended)
 
     def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
-        if self._desk is not None and isinstance(answer, Refusal):
-            self._desk.refused(outcome, answer)
+        if self._outbox is not None and isinstance(answer, Refusal):
+            self._outbox.refused(outcome, answer)
 
     def cancel(self, intents: Sequence[Hash]) -> None:
         """An answer is on its way from the moment of publishing: there is nothing to cancel."""
 
     async def stop(self) -> None:
-        if self._desk is not None:
-            await self._desk.drain(DRAIN_S)
+        if self._outbox is not None:
+            await self._outbox.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        desk = self._desk
+        outbox = self._outbox
         return ExecutorStats(
-            running=0 if desk is None else len(desk),
+            running=0 if outbox is None else len(outbox),
             queued=0,
-            settled=0 if desk is None else desk.settled,
+            settled=0 if outbox is None else outbox.settled,
         )

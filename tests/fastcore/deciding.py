@@ -116,8 +116,8 @@ class DecidingMirror(Mirror):
             raise Differs(f"{place}: blobs: {differing(left, right)}")
 
 
-def _shown(found: Next) -> str:
-    return repr(from_bytes(found.record) if isinstance(found, RecordDecided) else found)
+def _shown(decision: Next) -> str:
+    return repr(from_bytes(decision.record) if isinstance(decision, RecordDecided) else decision)
 
 
 def _or_damage(decide: Callable[[], Expected]) -> Expected:

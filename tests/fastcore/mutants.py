@@ -49,11 +49,16 @@ STEP, FOLD, OWED = "decide/step.rs", "state/fold.rs", "decide/owed.rs"
 SETTLE, ADMIT, ROUTING = "decide/settle.rs", "decide/admit.rs", "decide/routing.rs"
 IDENTITY, CONTROL = "journal/identity.rs", "decide/control.rs"
 DECIDING, OPERATIONS, KERNEL = "deciding.rs", "operations.rs", "kernel.rs"
+SIGNING = "journal/signing.rs"
 
 ADMITS = "test_an_input_is_admitted_with_the_answer_that_its_record_gives"
 REACHES_TWO = "test_an_event_to_two_cells_is_answered_with_both_in_the_order_of_its_record"
 ENDS_STEP = "test_a_step_is_ended_and_entered_by_one_call"
 FAILS_STEP = "test_the_record_of_a_failed_step_is_returned"
+TOGETHER = "test_inputs_are_admitted_by_one_call_until_the_frame_is_full"
+FAILS_LATER = "test_an_input_that_fails_leaves_those_before_it_in_the_frame"
+NEXT_STEP = "test_a_step_that_ended_is_followed_by_the_head_of_the_ring"
+WRONG_AGAIN = "test_a_wrong_signature_is_refused_each_time"
 HAS_BLOBS = "test_the_blobs_of_the_frame_that_is_being_filled_are_counted_until_it_is_sealed"
 OWED_FIRST = "test_an_owed_receipt_comes_before_a_step_and_needs_no_runner"
 HOST_FAILS = "test_an_exception_of_a_function_of_the_host_has_changed_nothing"
@@ -84,18 +89,24 @@ ONE_CALL: Final = (
         ENDS_STEP,
     ),
     # The status after it: one of before the record, or of another record.
+    Mutant(OPERATIONS, "[[self.kernel().enter()?]];", "()", ENDS_STEP),
     Mutant(
         OPERATIONS,
-        "let kernel = self.kernel();\n        [[kernel.enter()?]];",
-        "{ put_status(out, kernel); kernel.enter()? }",
+        "[[put_status(out, kernel)]];\n                put_next",
+        "{ let at = out.len(); put_status(out, kernel); out[at] += 1; }",
         ENDS_STEP,
     ),
     Mutant(
         OPERATIONS,
-        "[[put_status(out, kernel)]];\n        Ok(())",
-        "{ let at = out.len(); put_status(out, kernel); out[at] += 1; }",
+        "[[put_status(out, self.kernel())]];\n        Ok(())",
+        "{ let at = out.len(); put_status(out, self.kernel()); out[at] += 1; }",
         ADMITS,
     ),
+    # Several inputs of one call, and the step that is begun when one ends.
+    Mutant(OPERATIONS, "if [[bytes as u64 >= bytes_max]] ||", "false", TOGETHER),
+    Mutant(OPERATIONS, "self.is_changing = [[false]];\n        Ok(())", "true", FAILS_LATER),
+    Mutant(OPERATIONS, "match kernel.next([[true]]) {", "false", NEXT_STEP),
+    Mutant(SIGNING, "if [[is_valid]] {\n            let mut valid", "true", WRONG_AGAIN),
     Mutant(OPERATIONS, "self.is_changing = [[false]];\n        answer", "true", HOST_FAILS),
     # The order in which records are decided and entered.
     Mutant(
@@ -111,8 +122,8 @@ ONE_CALL: Final = (
         HAS_BLOBS,
     ),
 )
-"""Defects of an input or a step that is decided and entered by one call of the core (CR-2): in the
-answer to its sender, in the status, and in the order."""
+"""Defects of inputs or a step that are decided and entered by one call of the core (CR-2): in the
+answers to their senders, in the status, in the order, and in the step that comes next."""
 
 MUTANTS: Final = (
     *ONE_CALL,

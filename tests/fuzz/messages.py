@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from aos import message_fields as fields_module
 from aos.core.decide.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import EventInput
 from aos.errors import AosError, BadUsage
 from aos.host.door import protocol
 from aos.values.cbor import Value, encode
-from aos.worker import fields as fields_module
 from aos.worker.wire import FrameReader, WireProblem, frame
 
 RUNS: Final = 2_500

@@ -41,7 +41,7 @@ class Noting(Echo):
             asyncio.get_running_loop().call_later(delay_s, self.settle, task)
 
     def settle(self, task: Task) -> None:
-        assert self.desk is not None
+        assert self.outbox is not None
 
         def on_end(_: Outcome, answer: Answer | None) -> None:
             if answer is not None and not isinstance(answer, Refusal):
@@ -52,7 +52,7 @@ class Noting(Echo):
             intent=task.intent, effect=task.effect.name, attempt=1, status="ok",
             payload=task.params, started_ns=now, finished_ns=now,
         )  # fmt: skip
-        self.desk.settle(outcome, on_end)
+        self.outbox.settle(outcome, on_end)
 
 
 def main() -> None:

@@ -17,9 +17,9 @@ from aos.core.journal.records import Principal
 from aos.host.door.protocol import LENGTH_BYTES, pack, short_path, unpack
 from aos.host.door.server import Server
 from aos.host.executors.receipts import Receipts
+from aos.message_fields import Message
 from aos.store.lock import WorldLock
 from aos.values.digests import Hash, hash_text
-from aos.worker.fields import Message
 from tests.host.rig import TIMEOUT_S, Rig, running
 from tests.memory_world import OPERATOR, OPERATOR_KEY, WORLD_KEY
 

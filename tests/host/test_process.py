@@ -27,7 +27,7 @@ from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Stopping
 from aos.host.executors.blob import BlobExecutor
-from aos.host.executors.desk import Desk
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.redelivery import left_open
 from aos.host.executors.task import ExecutorStats, Task, TaskExecutor, WorkJournal
 from aos.host.executors.timer import TimerExecutor
@@ -66,10 +66,10 @@ class Echo:
     canceled: list[Hash] = field(default_factory=list)
     answers: list[Answer | None] = field(default_factory=list)
     manifests: list[Hash] = field(default_factory=list)
-    desk: Desk | None = None
+    outbox: JournalOutbox | None = None
 
     async def start(self, journal: WorkJournal) -> None:
-        self.desk = Desk(self.name, journal, lambda _: None)
+        self.outbox = JournalOutbox(self.name, journal, lambda _: None)
 
     def use(self, effective: Effective) -> None:
         self.manifests.append(effective.hash)
@@ -81,7 +81,7 @@ class Echo:
                 self.settle(task)
 
     def settle(self, task: Task) -> None:
-        assert self.desk is not None
+        assert self.outbox is not None
         outcome = Outcome(
             intent=task.intent,
             effect=task.effect.name,
@@ -94,14 +94,14 @@ class Echo:
             key_id=bytes(32) if self.forged else None,
             signature=bytes(64) if self.forged else None,
         )
-        self.desk.settle(outcome, lambda _, answer: self.answers.append(answer))
+        self.outbox.settle(outcome, lambda _, answer: self.answers.append(answer))
 
     def cancel(self, intents: Sequence[Hash]) -> None:
         self.canceled += intents
 
     async def stop(self) -> None:
-        if self.desk is not None:
-            await self.desk.drain(1.0)
+        if self.outbox is not None:
+            await self.outbox.drain(1.0)
 
     def stats(self) -> ExecutorStats:
         return ExecutorStats(running=0, queued=0, settled=len(self.answers))
@@ -751,16 +751,15 @@ def test_an_effect_that_is_left_to_clients_is_open_work_without_a_word(world: Pa
         link = Link(open_folder(world))
         with open_reader(world) as reader:
             intents = list(reader.state.intents.values())
-        answers = await link.settle(
-            [
-                Outcome(
-                    intent=each.intent, effect=ECHO, attempt=1, status="ok",
-                    payload=encode({"word": "hello"}), started_ns=each.opened_ns,
-                    finished_ns=each.opened_ns,
-                )
-                for each in intents
-            ]
-        )  # fmt: skip
+        outcomes = [
+            Outcome(
+                intent=each.intent, effect=ECHO, attempt=1, status="ok",
+                payload=encode({"word": "hello"}), started_ns=each.opened_ns,
+                finished_ns=each.opened_ns,
+            )
+            for each in intents
+        ]  # fmt: skip
+        answers = await asyncio.gather(*map(link.answer, outcomes))
         assert {type(each) for each in answers} == {Admitted}
         await link.close()
         return await running
@@ -814,7 +813,7 @@ def test_a_begun_attempt_of_an_effect_of_clients_is_not_called_lost_at_a_start(
             await up.wait()
             link = Link(open_folder(path))
             assert isinstance(
-                await link.attempt(AttemptInput(intent=intent.intent, attempt=1)), Admitted
+                await link.answer(AttemptInput(intent=intent.intent, attempt=1)), Admitted
             )
             await link.close()
             await asyncio.to_thread(ask_running, path, "stop")

@@ -22,7 +22,7 @@ from aos.core.journal.inputs import ReceiptInput
 from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage, Damage
 from aos.host.errors import Busy
-from aos.host.executors import child, desk, life, supervisor
+from aos.host.executors import child, life, outbox, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
@@ -269,7 +269,7 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
 
 @pytest.fixture
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "RETRY_S", 0.01)
+    monkeypatch.setattr(outbox, "RETRY_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick_retry")
@@ -841,13 +841,12 @@ while True:
 
 DONE: Final = (
     '{"op": "done", "intent": message["intent"], "effect": "test/echo@1", "attempt": 1, '
-    '"status": "ok", "payload": b"", "started_ns": 1, "finished_ns": 2, "cost_cents": None, '
-    '"signature": None, "batch": None, "blobs": [], "dropped": 0'
+    '"status": "ok", "payload": b"", "started_ns": 1, "finished_ns": 2'
 )
 
 TOLD: Final = (
-    '{"op": "progress", "intent": message["intent"], "attempt": 1, "number": 0, "kind": "k", '
-    '"payload": b"", "blob": None, "signature": None'
+    '{"op": "progress", "intent": message["intent"], "effect": "test/echo@1", "attempt": 1, '
+    '"frame_seq": 0, "frame_kind": "k", "payload": b""'
 )
 ASKED: Final = '{"op": "attempt", "intent": message["intent"], "attempt": 2, "problem": "p"'
 
@@ -882,20 +881,32 @@ def test_a_process_that_is_ready_for_no_effect_is_ended(effect: str) -> None:
 @pytest.mark.parametrize(
     ("lie", "message"),
     [
-        ('channel.sendall(b"\\0\\0\\0\\1\\0")', "it broke the protocol: a frame is not a map"),
-        ('channel.sendall(frame({"op": "done"}))', "message done has no intent"),
-        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "message done does not say how"),
+        ('channel.sendall(b"\\0\\0\\0\\1\\0")', "it broke the protocol: a frame is not a table"),
+        ('channel.sendall(frame({"op": "done"}))', "message done does not say how its task ended"),
+        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "message done has the status 'odd'"),
         (
             f'channel.sendall(frame({DONE}, "effect": "test/odd@1"}}))',
-            "message done does not say",
+            "it is about test/odd@1: expected test/echo@1",
         ),
-        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "message done has no attempt"),
-        (f'channel.sendall(frame({DONE}, "intent": 7}}))', "message done has no intent"),
-        (f'channel.sendall(frame({DONE}, "signature": b"s"}}))', "message done does not say how"),
+        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "message done has a number below 0"),
+        (
+            f'channel.sendall(frame({DONE}, "intent": 7}}))',
+            "how its task ended: intent: ",
+        ),
+        (
+            f'channel.sendall(frame({DONE}, "signature": b"s"}}))',
+            "how its task ended: executor",
+        ),
         (f'channel.sendall(frame({DONE}, "dropped": None}}))', "message done has no dropped"),
-        (f'channel.sendall(frame({TOLD}, "kind": 7}}))', "message progress does not say how far"),
+        (
+            f'channel.sendall(frame({TOLD}, "frame_kind": 7}}))',
+            "message progress does not say how far",
+        ),
         (f'channel.sendall(frame({TOLD}, "signature": b"s"}}))', "message progress does not say"),
-        (f'channel.sendall(frame({TOLD}, "number": -1}}))', "message progress has no number"),
+        (
+            f'channel.sendall(frame({TOLD}, "frame_seq": -1}}))',
+            "message progress has a number below 0",
+        ),
         (f'channel.sendall(frame({ASKED}, "attempt": "2"}}))', "message attempt has no attempt"),
         ("channel.close(); import time; time.sleep(60)", "signal 9"),
     ],

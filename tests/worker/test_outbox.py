@@ -56,6 +56,20 @@ def test_a_result_that_is_asked_for_before_it_is_signed_comes_once(tmp_path: Pat
     assert node.done[0]["signature"] is not None
 
 
+def test_a_task_runs_again_whose_result_was_given_up_before_it_was_signed(tmp_path: Path) -> None:
+    """W-3: its lease was lost, and this process has the next attempt."""
+
+    async def scene(node: Node) -> None:
+        node.cancel(1)
+        node.ack(1)
+        node.run(1, attempt=2)
+        await node.results(1)
+        await asyncio.sleep(0.01)
+
+    node = rehearse([counting("test/echo@1", lambda _: None)], scene, signer=signer_in(tmp_path))
+    assert [(each["attempt"], each["status"]) for each in node.done] == [(2, "ok")]
+
+
 def test_a_result_leaves_before_the_node_is_asked_to_end_the_process(tmp_path: Path) -> None:
     release = threading.Event()
 

@@ -14,8 +14,8 @@ from aos.worker.wire import (
     ROWS_MAX,
     FrameReader,
     Message,
+    MessageTable,
     Stalled,
-    Table,
     WireLink,
     WireProblem,
     frame,
@@ -80,12 +80,12 @@ def test_a_message_that_is_too_long_is_not_made() -> None:
 
 def test_messages_with_the_same_fields_share_a_frame_as_long_as_it_has_room() -> None:
     rows = [{"op": "done", "n": n, "data": bytes(n)} for n in range(ROWS_MAX)]
-    table = Table(rows[0])
+    table = MessageTable(rows[0])
 
     assert all(map(table.add, rows[1:]))
     assert not table.add(rows[0]), "it is full"
-    assert not Table(rows[0]).add({"op": "done", "data": b"", "n": 1}), "in another order"
-    assert not Table(rows[0]).add({**rows[0], "data": bytes(FRAME_BYTES_MAX - 30)})
+    assert not MessageTable(rows[0]).add({"op": "done", "data": b"", "n": 1}), "in another order"
+    assert not MessageTable(rows[0]).add({**rows[0], "data": bytes(FRAME_BYTES_MAX - 30)})
     assert FrameReader().feed(table.to_frame()) == rows
     assert len(table.to_frame()) < sum(map(len, map(frame, rows)))
 

@@ -62,6 +62,7 @@ class Outbox:
         this runs again. Unknown intents are ignored."""
         for intent in intents:
             self._results.pop(intent, None)
+            self._unsigned.pop(intent, None)
 
     def __contains__(self, intent: Hash) -> bool:
         return intent in self._results or intent in self._unsigned

@@ -1,4 +1,4 @@
-"""What an executor states about an intent: how it ended, or how far it is (X-3, X-4, X-70).
+"""The statement of an executor about an intent: how it ended, or how far it is (X-3, X-4, X-70).
 
 An outcome is one value from the function to the receipt. Between processes it is a map, in which a
 field with its default is left out.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from aos.core.journal.records import Batch
 from aos.errors import BadUsage
 from aos.manifest.names import NODE
+from aos.message_fields import Message, blobs_by_hash
+from aos.message_fields import field as field_of
 from aos.values.cbor import Value
 from aos.values.digests import HASH_BYTES, Hash, is_hash
-from aos.worker.failure import TIMEOUT, AttemptFailure
-from aos.worker.fields import Message, blobs_by_hash
-from aos.worker.fields import field as field_of
+from aos.worker.failure import CANCELED, TIMEOUT, AttemptFailure
 
 BLOBS_MAX: Final = 1024
 """Blobs that may come with one outcome."""
@@ -90,8 +90,20 @@ class Outcome:
         return (
             failure is not None
             and failure.retryable
+            and failure.end != "hold"
             and self.status in ("error", TIMEOUT)
             and not self.is_final
+        )
+
+    @property
+    def halts(self) -> bool:
+        """Whether the task stays open, held or parked, unless another attempt follows."""
+        return self.failure is not None and self.failure.end != "settle"
+
+    def canceled(self, failure: AttemptFailure) -> Outcome:
+        """The same end, of a task that was canceled meanwhile: its failure becomes ``failure``."""
+        return replace(
+            self, status=CANCELED, payload=failure.payload(), failure=failure, blobs=NO_BLOBS
         )
 
 

@@ -175,14 +175,12 @@ class TaskRunner:
             _unhide_after(job.redactor, job.overdue)
         del self._jobs[job.intent]
         dropped = 0 if job.stream is None else job.stream.dropped
-        failure = outcome.failure
-        if failure is not None and failure.end != "settle" and job.wish.done():
-            outcome = job.canceled("while it ran", outcome.started_ns)
-            failure = outcome.failure
-        if failure is None or failure.end == "settle":
-            self._outbox.put(outcome, dropped=dropped)
+        if outcome.halts and job.wish.done():
+            outcome = outcome.canceled(cancellation("while it ran"))
+        if outcome.halts and outcome.failure is not None:
+            self._halt(job, outcome.failure, dropped)
         else:
-            self._halt(job, failure, dropped)
+            self._outbox.put(outcome, dropped=dropped)
         if job.overdue is not None:
             self._tell_if_stuck(job, job.overdue)
 

@@ -51,7 +51,7 @@ ROWS_MAX: Final = 256
 """Messages in one frame."""
 
 
-class Table:
+class MessageTable:
     """Messages with the same fields, encoded in the order in which they were added."""
 
     def __init__(self, message: Message) -> None:
@@ -92,8 +92,8 @@ def _encoded_names(names: tuple[str, ...]) -> bytes:
 
 
 def frame(message: Message) -> bytes:
-    """Encode one message with its length prefix. Raises as ``Table.add``."""
-    return Table(message).to_frame()
+    """Encode one message with its length prefix. Raises as ``MessageTable.add``."""
+    return MessageTable(message).to_frame()
 
 
 class FrameReader:
@@ -169,7 +169,7 @@ class WireLink(asyncio.Protocol):
         self._on_message = on_message
         self._on_lost = on_lost
         self._reader = FrameReader()
-        self._pending: list[Table] = []
+        self._pending: list[MessageTable] = []
         self._transport: asyncio.WriteTransport | None = None
         self._stall_s = stall_s
         self._stalling: asyncio.TimerHandle | None = None
@@ -223,10 +223,10 @@ class WireLink(asyncio.Protocol):
         if self._transport is None:
             return
         if not self._pending:
-            self._pending.append(Table(message))
+            self._pending.append(MessageTable(message))
             asyncio.get_running_loop().call_soon(self._flush)
         elif not self._pending[-1].add(message):
-            self._pending.append(Table(message))
+            self._pending.append(MessageTable(message))
 
     def _flush(self) -> None:
         if self._transport is not None and self._pending:

@@ -117,25 +117,27 @@ def test_work_of_another_process_reaches_the_journal(tmp_path: Path) -> None:
     async def body(world: Served, intents: list[Hash]) -> None:
         async with linked(world) as link:
             assert isinstance(
-                await link.attempt(
+                await link.answer(
                     AttemptInput(intent=intents[0], attempt=2, problem="the lease was lost")
                 ),
                 Admitted,
             )
             assert isinstance(
-                await link.attempt(Halted("parked", "leases", "lost 5 times").of(intents[0], 2)),
+                await link.answer(Halted("parked", "leases", "lost 5 times").of(intents[0], 2)),
                 Admitted,
             )
-            lost = await link.attempt(
+            lost = await link.answer(
                 AttemptInput(
                     intent=intents[1], attempt=1, phase="lost", problem="the lease was lost"
                 )
             )
             assert isinstance(lost, Refusal), "it may run more than once"
-            told = await link.tell(frame(intents[1]))
+            told = await link.answer(frame(intents[1]))
             assert isinstance(told, Refusal)
             assert told.rule is Rule.STREAM_HAS_NO_TAKER
-            answers = await link.settle([outcome(each, attempt=2) for each in intents])
+            answers = await asyncio.gather(
+                *(link.answer(outcome(each, attempt=2)) for each in intents)
+            )
             assert {type(each) for each in answers} == {Admitted}
 
     with served(tmp_path / "w") as world:
@@ -149,8 +151,8 @@ def test_the_process_that_is_not_there_has_taken_nothing(tmp_path: Path) -> None
         link = Link(open_folder(path))
         for call in (
             link.send([add("a")], None), link.status(), link.work(),
-            link.attempt(AttemptInput(intent=Hash(bytes(32)), attempt=1)),
-            link.settle([outcome(Hash(bytes(32)))]),
+            link.answer(AttemptInput(intent=Hash(bytes(32)), attempt=1)),
+            link.answer(outcome(Hash(bytes(32)))),
         ):  # fmt: skip
             with pytest.raises(NotSent, match="no process runs this world"):
                 await call

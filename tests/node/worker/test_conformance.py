@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core.decide.answers import Answer
 from aos.core.journal.records import Attempt, Receipt, Step, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Lost, OnAnswer, Task, WorkItem
+from aos.host.executors.task import OnAnswer, Task, WorkItem
 from aos.node.leases.table import open_table
 from aos.node.leases.work import LeasedWork
 from aos.node.node_settings import NodeSettings
@@ -20,7 +19,6 @@ from aos.node.worker import Worker
 from aos.store.store import Store
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash
-from aos.worker.outcome import Outcome, StreamFrame
 from tests.answers import pass_on
 from tests.core.desk import ONCE, PAY, desks, tell, wish
 from tests.node.leases.stage import MemoryLink
@@ -61,16 +59,7 @@ class ChildJournal:
         self.link = link
 
     def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
-        pass_on(self._answer(item), on_answer)
-
-    async def _answer(self, item: WorkItem) -> Answer | Lost:
-        match item:
-            case Outcome():
-                [answer] = await self.link.settle([item])
-                return answer
-            case StreamFrame():
-                return await self.link.tell(item)
-        return await self.link.attempt(item)
+        pass_on(self.link.answer(item), on_answer)
 
 
 async def by_child(link: MemoryLink) -> None:
@@ -125,13 +114,13 @@ async def by_http(link: MemoryLink, path: Path) -> None:
 def facts(link: MemoryLink) -> dict[str, list[Any]]:
     """The records of each intent, without times and signatures."""
     refs: dict[Hash, str] = {}
-    found: dict[str, list[Any]] = {}
+    facts_by_ref: dict[str, list[Any]] = {}
     for record in link.world.records():
         if isinstance(record, Step):
             refs |= {each.intent: str(each.issuer_ref) for each in record.intents}
         elif isinstance(record, Receipt | Attempt | Stream):
-            found.setdefault(refs[record.intent], []).append(_fact(link, record))
-    return found
+            facts_by_ref.setdefault(refs[record.intent], []).append(_fact(link, record))
+    return facts_by_ref
 
 
 def _fact(link: MemoryLink, record: Receipt | Attempt | Stream) -> Any:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aos.host.door.protocol import error_fields, pack
 from aos.host.errors import Busy
+from aos.message_fields import field
 from aos.values.cbor import Value
 from aos.values.digests import Hash
-from aos.worker.fields import field
 
 if TYPE_CHECKING:  # a follower in another process needs no engine
     from aos.host.world.engine import Engine

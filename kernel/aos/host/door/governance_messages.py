@@ -10,9 +10,9 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.proposals import OpenProposal
 from aos.errors import BadUsage
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import HASH_BYTES, Hash
-from aos.worker.fields import Message, field
 
 T = TypeVar("T")
 

@@ -22,9 +22,9 @@ from aos.host.door.protocol import (
 from aos.host.door.remote import ANSWER_S, RECONNECTS_MAX, UNKNOWN, NotSent
 from aos.host.door.way import CONNECT_S, PAUSE_S
 from aos.host.folder.folder import SOCKET, WorldFolder
+from aos.message_fields import Message
 from aos.shell_text import shell_word
 from aos.values.cbor import Value
-from aos.worker.fields import Message
 
 _CHUNK_BYTES: Final = 256 * 1024
 

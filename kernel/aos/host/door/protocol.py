@@ -22,11 +22,11 @@ from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import OUTCOMES, word_of
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
+from aos.message_fields import Message, field
 from aos.store.rows import Forget
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash, is_hash
 from aos.values.errors import ValueProblem
-from aos.worker.fields import Message, field
 
 PATH_BYTES_MAX: Final = 107
 """The size of ``sun_path`` on Linux without its final zero; other systems have a bit less."""

@@ -39,11 +39,11 @@ from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, SignedState, WaitPatie
 from aos.host.errors import full_disk
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
+from aos.message_fields import Message, field
 from aos.shell_text import shell_word
 from aos.store.rows import Forget
 from aos.values.cbor import Value
 from aos.values.digests import Hash
-from aos.worker.fields import Message, field
 
 if TYPE_CHECKING:  # they come with the engine, which a client of a running world does not need
     from aos.host.world.collecting import Begun

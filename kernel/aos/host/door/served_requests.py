@@ -41,9 +41,9 @@ from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Lost, WorkItem
 from aos.host.world.engine import Engine
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
-from aos.worker.fields import Message, field
 from aos.worker.outcome import read_frame, read_outcome
 
 T = TypeVar("T")

@@ -55,9 +55,9 @@ from aos.host.executors.task import Report, report_to_stderr
 from aos.host.world.collecting import Begun, StillNeeded
 from aos.host.world.engine import Engine
 from aos.host.world.snapshots import MadeSnapshot
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import Hash
-from aos.worker.fields import Message, field
 
 BEAT_S: Final = 30.0
 """Seconds after which a marking is kept open again while this process finds out what it needs. A

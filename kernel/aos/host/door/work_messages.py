@@ -14,8 +14,8 @@ from aos.core.journal.inputs import AttemptInput
 from aos.errors import BadUsage
 from aos.host.door.protocol import answer_fields, read_answer
 from aos.host.executors.task import Loss, Lost
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
-from aos.worker.fields import Message, field
 from aos.worker.outcome import check_names, read_hash
 
 WORK_ITEMS_MAX: Final = 256

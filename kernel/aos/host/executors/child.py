@@ -1,7 +1,7 @@
 """Run effects in a worker process: tasks go out, outcomes come back (X-50 to X-58).
 
 Three objects do the work: the ``Backlog`` decides which task runs next, the ``Supervisor`` keeps
-the process running, and the ``Desk`` carries results into the journal.
+the process running, and the ``JournalOutbox`` carries results into the journal.
 The executor connects them.
 """
 
@@ -18,10 +18,10 @@ from aos.core.state.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.backlog import NO_LIMITS, Backlog, Work, WorkStage
 from aos.host.executors.blob import BLOB_MISSING
-from aos.host.executors.desk import Desk
 from aos.host.executors.enclosures import NOTHING, Enclosed
 from aos.host.executors.life import STALL_S, Ready
 from aos.host.executors.limiter import Limit
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.supervisor import Supervisor
 from aos.host.executors.task import (
     ExecutorStats,
@@ -85,7 +85,7 @@ class ChildExecutor:
         self.on_stranded: Callable[[], None] = lambda: None
         self._turn: asyncio.Handle | None = None
         self._calm = asyncio.Event()
-        self._open_desk: Desk | None = None
+        self._open_outbox: JournalOutbox | None = None
         self._process = Supervisor(
             label=label,
             command=command,
@@ -117,9 +117,9 @@ class ChildExecutor:
         return None if self._key is None else (self.name, self._key)
 
     @property
-    def _desk(self) -> Desk:
-        assert self._open_desk is not None, "used before start"
-        return self._open_desk
+    def _outbox(self) -> JournalOutbox:
+        assert self._open_outbox is not None, "used before start"
+        return self._open_outbox
 
     async def start(self, journal: WorkJournal) -> None:
         """Start the process and wait until it is ready, unless it waits for the first task.
@@ -127,7 +127,7 @@ class ChildExecutor:
         Raises:
             BadUsage: It cannot load its functions, or it ended before it was ready.
         """
-        self._open_desk = Desk(self.name, journal, self._report)
+        self._open_outbox = JournalOutbox(self.name, journal, self._report)
         await self._process.start()
 
     def use(self, effective: Effective) -> None:
@@ -166,18 +166,18 @@ class ChildExecutor:
             waiting = asyncio.ensure_future(self._calm.wait())
             await asyncio.wait({waiting}, timeout=DRAIN_S)
             waiting.cancel()
-        await self._desk.drain(DRAIN_S)
+        await self._outbox.drain(DRAIN_S)
         self._send_acks()
         await self._process.stop()
 
     def stats(self) -> ExecutorStats:
         busy = self._backlog.busy
-        desk = self._open_desk
+        outbox = self._open_outbox
         return ExecutorStats(
             running=busy,
             queued=len(self._backlog) - busy,
-            settled=0 if desk is None else desk.settled,
-            dropped=0 if desk is None else desk.dropped,
+            settled=0 if outbox is None else outbox.settled,
+            dropped=0 if outbox is None else outbox.dropped,
         )
 
     def now(self) -> Iterator[TaskNow]:
@@ -227,7 +227,7 @@ class ChildExecutor:
         problem = f"the process that ran it {ending_text}"
         death = self._backlog.take_back(problem, is_death=not is_stuck)
         for work in death.lost:
-            self._desk.lose(work.task, work.attempt, problem)
+            self._outbox.lose(work.task, work.attempt, problem)
         self._calm_down()
         if death.cause is not None:
             death.cause.halted = Halted("parked", DIED, problem)
@@ -285,7 +285,9 @@ class ChildExecutor:
     def _journal_attempt(self, work: Work) -> None:
         """Ask for an attempt (X-12). ``_begin`` continues once the journal has it or refuses it."""
         assert work.pending_attempt is not None
-        self._desk.begin(work.task, work.pending_attempt, work.problem, partial(self._begin, work))
+        self._outbox.begin(
+            work.task, work.pending_attempt, work.problem, partial(self._begin, work)
+        )
 
     def _begin(self, work: Work, is_granted: bool) -> None:
         was_running = work.stage is WorkStage.RUNNING
@@ -363,7 +365,7 @@ class ChildExecutor:
         elif op == "progress":
             frame = messages.frame(message, name=self.name, key=self._key)
             if self._work_of(frame) is not None:
-                self._desk.tell(frame)
+                self._outbox.tell(frame)
         elif op == "attempt" and work is not None:
             self._ask(work, messages.whole_number(message, "attempt"), str(message.get("problem")))
             work.since_ns = now_ns() + messages.number_or_0(message, "pause_ns")
@@ -383,9 +385,8 @@ class ChildExecutor:
         """
         work = self._backlog.at_work(statement.intent)
         if work is not None and statement.effect != work.task.effect.name:
-            raise WireProblem(
-                f"a statement is about {statement.effect:.80}: expected {work.task.effect.name}"
-            )
+            effect = work.task.effect.name
+            raise WireProblem(f"it is about {statement.effect:.80}: expected {effect}")
         return work
 
     def _halt(self, work: Work, halted: Halted) -> None:
@@ -399,7 +400,7 @@ class ChildExecutor:
 
     def _journal_halt(self, work: Work, halted: Halted) -> None:
         work.since_ns = now_ns()
-        self._desk.halt(work.task, work.begun, halted, self._strand)
+        self._outbox.halt(work.task, work.begun, halted, self._strand)
         self.on_stranded()
 
     def _tell_halted(self, work: Work, halted: Halted) -> None:
@@ -446,11 +447,11 @@ class ChildExecutor:
         lost = Lost(Loss.TOO_FAST, "it came faster than limits.world.stream_rate lets through")
         if not self._has_taker(task):
             lost = Lost(Loss.NO_TAKER, f"{task.workflow} has no arm for {STREAM}")
-        self._desk.drop(task.effect.name, count, lost)
+        self._outbox.drop(task.effect.name, count, lost)
 
     def _end(self, outcome: Outcome) -> None:
         self._backlog.end(outcome.intent)
-        self._desk.settle(outcome, self._settled)
+        self._outbox.settle(outcome, self._settled)
         self._calm_down()
         self._plan()
 
@@ -463,7 +464,7 @@ class ChildExecutor:
         if answer is None:
             return  # the process keeps the result, and sends it when the task is published again
         if work is None or not work.is_canceled:
-            self._desk.tell_answer(outcome, answer)
+            self._outbox.tell_answer(outcome, answer)
         self._acks.append(outcome.intent)
         self._plan()
 

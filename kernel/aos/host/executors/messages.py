@@ -113,6 +113,8 @@ def outcome(message: Message, *, name: str, key: bytes | None) -> Outcome:
         raise WireProblem(f"message done does not say how its task ended: {problem}") from problem
     if task_outcome.status not in STATUSES:
         raise WireProblem(f"message done has the status {task_outcome.status!r:.40}")
+    if min(task_outcome.attempt, task_outcome.started_ns, task_outcome.finished_ns) < 0:
+        raise WireProblem("message done has a number below 0")
     _check_signer(task_outcome, name=name, key=key)
     return task_outcome
 
@@ -124,6 +126,8 @@ def frame(message: Message, *, name: str, key: bytes | None) -> StreamFrame:
     except BadUsage as problem:
         text = f"message progress does not say how far its task is: {problem}"
         raise WireProblem(text) from problem
+    if min(stream_frame.attempt, stream_frame.frame_seq) < 0:
+        raise WireProblem("message progress has a number below 0")
     _check_signer(stream_frame, name=name, key=key)
     return stream_frame
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.host.executors.desk import Desk
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import (
     Configured,
     ExecutorStats,
@@ -71,7 +71,7 @@ class Pool:
         self._on_waiting = on_waiting
         self._failed = failed or _raise
         self._report = report
-        self._desk: Desk | None = None
+        self._outbox: JournalOutbox | None = None
         self._beginning: set[Hash] = set()
         self._by_effect: dict[str, TaskExecutor] = {}
         self._waiting: dict[Hash, Task] = {}
@@ -108,7 +108,7 @@ class Pool:
         Raises:
             BadUsage: One cannot start, or two run the same effect (X-7).
         """
-        self._desk = Desk("pool", journal, self._report)
+        self._outbox = JournalOutbox("pool", journal, self._report)
         starts = [asyncio.ensure_future(member.start(journal)) for member in self._executors]
         try:
             await asyncio.gather(*starts)
@@ -215,11 +215,11 @@ class Pool:
     def _begin(self, executor: TaskExecutor, task: Task) -> None:
         """Journal the attempt of a task for an executor that does not do so itself, before the
         executor gets the task (X-12, X-14)."""
-        assert self._desk is not None, "published before start"
+        assert self._outbox is not None, "published before start"
         if task.intent not in self._beginning:
             self._beginning.add(task.intent)
             begun = partial(self._begun, executor, task)
-            self._desk.begin(task, task.attempt, task.problem, begun)
+            self._outbox.begin(task, task.attempt, task.problem, begun)
 
     def _begun(self, executor: TaskExecutor, task: Task, is_granted: bool) -> None:
         if task.intent not in self._beginning:
@@ -296,8 +296,8 @@ class Pool:
 
         An attempt that is being journaled may still become durable; then the next start journals it
         as lost (X-14)."""
-        if self._desk is not None:
-            await self._desk.drain(0)
+        if self._outbox is not None:
+            await self._outbox.drain(0)
         await asyncio.gather(*(executor.stop() for executor in self._executors))
 
     def stats(self) -> Mapping[str, ExecutorStats]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from aos.core.state.cell import OpenIntent
 from aos.core.state.intent_progress import IntentProgress
-from aos.host.executors.desk import Desk
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import Halted, Report, WorkJournal
 from aos.values.digests import Hash
 
@@ -86,13 +86,13 @@ async def telling_losses(
     lost: Sequence[Redelivery], journal: WorkJournal, report: Report
 ) -> AsyncIterator[None]:
     """Journal losses in the background. The next start journals those that remain at the end."""
-    desk = Desk("node", journal, report)
+    outbox = JournalOutbox("node", journal, report)
 
     async def tell() -> None:
         for at in range(0, len(lost), SLICE):
             for redelivery in lost[at : at + SLICE]:
-                desk.lose(redelivery.intent, redelivery.attempt, LOST_PROBLEM)
-            await desk.all_answered()
+                outbox.lose(redelivery.intent, redelivery.attempt, LOST_PROBLEM)
+            await outbox.all_answered()
 
     telling = asyncio.get_running_loop().create_task(tell())
     try:
@@ -100,4 +100,4 @@ async def telling_losses(
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
-        await desk.drain(0)
+        await outbox.drain(0)

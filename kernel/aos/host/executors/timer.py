@@ -23,7 +23,7 @@ from struct import Struct
 from typing import Any, Final, Self, assert_never
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.host.executors.desk import Desk
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import ExecutorStats, Report, Task, WorkJournal, report_to_stderr
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
@@ -98,12 +98,12 @@ class TimerExecutor:
         self._armed: dict[Hash, bytes] = {}  # intent -> its row in the heap
         self._firing: dict[Hash, bool] = {}  # intent -> it was canceled
         self._heap: list[bytes] = []
-        self._desk: Desk | None = None
+        self._outbox: JournalOutbox | None = None
         self._alarm: asyncio.Handle | None = None
         self._is_stopping = False
 
     async def start(self, journal: WorkJournal) -> None:
-        self._desk = Desk(self.name, journal, self._report)
+        self._outbox = JournalOutbox(self.name, journal, self._report)
 
     def use(self, effective: Effective) -> None:
         pass
@@ -138,11 +138,11 @@ class TimerExecutor:
         if self._alarm is not None:
             self._alarm.cancel()
         self._is_stopping = True
-        if self._desk is not None:
-            await self._desk.drain(DRAIN_S)
+        if self._outbox is not None:
+            await self._outbox.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        settled = 0 if self._desk is None else self._desk.settled
+        settled = 0 if self._outbox is None else self._outbox.settled
         return ExecutorStats(
             running=len(self._armed) + len(self._firing), queued=0, settled=settled
         )
@@ -202,7 +202,7 @@ class TimerExecutor:
         self._arm()
 
     def _settle(self, timer: _Timer, status: str, payload: bytes, now: int) -> None:
-        assert self._desk is not None, "published before start"
+        assert self._outbox is not None, "published before start"
         self._firing[timer.intent] = status == CANCELED
         outcome = Outcome(
             intent=timer.intent,
@@ -220,15 +220,15 @@ class TimerExecutor:
                 self._answered(timer, outcome, answer)
             self._arm()
 
-        self._desk.settle(outcome, on_end)
+        self._outbox.settle(outcome, on_end)
 
     def _answered(self, timer: _Timer, outcome: Outcome, answer: Answer) -> None:
-        assert self._desk is not None, "answered before start"
+        assert self._outbox is not None, "answered before start"
         match answer:
             case Refusal(rule=Rule.TIMER_IS_NOT_DUE):
                 # The wall clock was set back after we had read it.
                 self._set(timer, self._clock() + NS_PER_S)
             case Admitted() | Duplicate() | Refusal():
-                self._desk.tell_answer(outcome, answer)
+                self._outbox.tell_answer(outcome, answer)
             case _:
                 assert_never(answer)

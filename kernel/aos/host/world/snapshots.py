@@ -29,9 +29,9 @@ from aos.host.errors import Stopping
 from aos.host.world.engine import Engine
 from aos.host.world.pipeline import KIB, MIB
 from aos.host.world.snapshot_child import BLOB, DONE, FAILED, LENGTH_BYTES
+from aos.message_fields import field
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
-from aos.worker.fields import field
 
 SLICE_NS: Final = 500_000
 """How much longer than a recent group of frames one transaction of a snapshot may take, since a

@@ -13,7 +13,7 @@ from aos.core.journal.inputs import AttemptInput
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.executors.limiter import Limiter
-from aos.host.executors.task import Lost, Report
+from aos.host.executors.task import Lost, Report, WorkItem
 from aos.host.stamps import now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
@@ -24,7 +24,6 @@ from aos.node.problems import Problem, text_for_clients
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
-from aos.worker.outcome import Outcome, StreamFrame
 
 RETRY_S: Final = 1.0
 """Pause before an action is journaled again that the world could not take, in seconds."""
@@ -48,11 +47,7 @@ class ScopedToken(Protocol):
 class WorkLink(Protocol):
     """The way to the process that runs the world (``aos.host.door.link.Link``)."""
 
-    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]: ...
-
-    async def attempt(self, attempt: AttemptInput) -> Answer: ...
-
-    async def tell(self, frame: StreamFrame) -> Answer | Lost: ...
+    async def answer(self, item: WorkItem) -> Answer | Lost: ...
 
     async def work(self) -> Mapping[str, Any]: ...
 
@@ -130,7 +125,7 @@ class WorkDesk:
         """Journal a loss or a halt; retry while the world cannot take it (N-58, N-59)."""
         while True:
             try:
-                answer = await self.link.attempt(action.item())
+                answer = await self.link.answer(action.item())
             except AosError:
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -163,7 +158,7 @@ class WorkDesk:
         if not pick.must_begin:
             return None
         try:
-            answer = await self.link.attempt(
+            answer = await self.link.answer(
                 AttemptInput(intent=pick.intent, attempt=pick.epoch, problem=pick.problem)
             )
         except AosError as problem:

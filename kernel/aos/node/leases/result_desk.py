@@ -4,7 +4,7 @@ N-60)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
@@ -30,13 +30,19 @@ from aos.worker.outcome import Outcome
 
 
 async def answer_each(
-    item: Body, answer: Callable[[Body], Awaitable[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The answer to an item, or its problem."""
-    try:
-        return {"task": item["task"], **(await answer(item))}
-    except Problem as problem:
-        return {"task": item["task"], "problem": problem.document()}
+    items: Sequence[Body], answer: Callable[[Body], Awaitable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The answers to items, or their problems, in the order of the items. All begin at once."""
+
+    async def answer_one(item: Body) -> dict[str, Any]:
+        try:
+            return {"task": item["task"], **(await answer(item))}
+        except Problem as problem:
+            return {"task": item["task"], "problem": problem.document()}
+
+    if len(items) == 1:  # most requests: it needs no task of the event loop
+        return [await answer_one(items[0])]
+    return await asyncio.gather(*map(answer_one, items))
 
 
 class ResultDesk:
@@ -50,15 +56,10 @@ class ResultDesk:
         """Take results of workers (N-57, N-60)."""
         holder = LeaseHolder(body["worker"], token.name)
         self._desk.leases.expire(self._desk.clock())
-        answers = await asyncio.gather(
-            *(
-                answer_each(item, lambda item: self._result(item, holder, token))
-                for item in body["results"]
-            )
-        )
+        answers = await answer_each(body["results"], lambda item: self._result(item, holder, token))
         self._desk.polls.note_request(holder)
         await self._desk.synced()
-        return {"answers": list(answers)}
+        return {"answers": answers}
 
     async def _result(self, item: Body, holder: LeaseHolder, token: ScopedToken) -> dict[str, Any]:
         intent = intent_of(item)
@@ -99,7 +100,7 @@ class ResultDesk:
                 return self._retry_answer(pause_ns)
         is_locked = self._desk.leases.ending(intent)
         try:
-            if failure is not None and failure.end != "settle":
+            if failure is not None and outcome.halts:
                 phase: HaltPhase = "held" if failure.end == "hold" else "parked"
                 if not is_locked:
                     raise lease_is_over()
@@ -118,7 +119,7 @@ class ResultDesk:
 
     async def _halt(self, intent: Hash, epoch: int, halted: Halted) -> dict[str, Any]:
         try:
-            answer = await self._desk.link.attempt(halted.of(intent, epoch))
+            answer = await self._desk.link.answer(halted.of(intent, epoch))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):
@@ -128,7 +129,7 @@ class ResultDesk:
 
     async def _settle(self, outcome: Outcome) -> dict[str, Any]:
         try:
-            [answer] = await self._desk.link.settle([outcome])
+            answer = await self._desk.link.answer(outcome)
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         intent = outcome.intent
@@ -148,6 +149,7 @@ class ResultDesk:
                 self._desk.leases.end(intent)
                 self._desk.leases.acknowledged(intent)
                 return await self._compared(outcome)
+        assert isinstance(answer, Refusal), "only a stream frame is lost"
         raise refusal_problem(answer)
 
     async def _late_result(
@@ -161,7 +163,7 @@ class ResultDesk:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
             outcome = read_result(item, intent, abandoned.effect, state.manifest)
-            if outcome.failure is not None and outcome.failure.end != "settle":
+            if outcome.halts:
                 raise lease_is_over()  # no cell waits for it, so there is nothing to run again
             return await self._settle(outcome)
         record = await asyncio.to_thread(self._receipt, intent)

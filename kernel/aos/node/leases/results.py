@@ -146,6 +146,7 @@ def is_same(record: Receipt | KernelReceipt, outcome: Outcome) -> bool:
     """Whether a receipt record is the one that this outcome would have made (N-57)."""
     return (
         isinstance(record, Receipt)
+        and not outcome.halts
         and record.attempt == outcome.attempt
         and record.status == outcome.status
         and slot_hash(record.payload) == content_hash(outcome.payload)

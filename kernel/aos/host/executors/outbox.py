@@ -39,7 +39,7 @@ class _Pending:
     on_end: Callable[[Answer | None], None]
 
 
-class Desk:
+class JournalOutbox:
     """The items of one executor without an answer; ``len`` counts outcomes and attempts.
 
     ``settled`` counts outcomes that were settled, ``dropped`` stream frames that were dropped. Used

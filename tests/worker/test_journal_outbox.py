@@ -8,8 +8,8 @@ import pytest
 
 from aos.core.decide.answers import Answer, Rule
 from aos.errors import Damage, Unavailable
-from aos.host.executors import desk
-from aos.host.executors.desk import Desk
+from aos.host.executors import outbox
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import Halted
 from aos.values.digests import hash_text
 from aos.worker.outcome import Outcome
@@ -31,7 +31,7 @@ def outcome(number: int) -> Outcome:
 
 @pytest.fixture(autouse=True)
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "RETRY_S", 0.001)
+    monkeypatch.setattr(outbox, "RETRY_S", 0.001)
 
 
 def settled(
@@ -49,7 +49,7 @@ def settled(
     async def scene() -> tuple[list[Answer | None], list[str], int]:
         lines: list[str] = []
         ends: list[Answer | None] = []
-        box = Desk("x", Journal(answer), lines.append)
+        box = JournalOutbox("x", Journal(answer), lines.append)
         for number in range(count):
             box.settle(outcome(number), lambda _, answer: ends.append(answer))
         await box.drain(5)
@@ -91,7 +91,7 @@ def test_one_that_came_late_is_told_calmly_and_a_refusal_with_its_reason() -> No
     lines: list[str] = []
 
     async def scene() -> None:
-        box = Desk("x", Journal(), lines.append)
+        box = JournalOutbox("x", Journal(), lines.append)
         for answer in (SETTLED, ABANDONED, DUPLICATE, LATE, refused(message="why")):
             box.tell_answer(outcome(1), answer)
 
@@ -107,7 +107,7 @@ def test_a_refusal_is_told_as_one_whatever_its_message_quotes() -> None:
     lines: list[str] = []
 
     async def scene() -> None:
-        box = Desk("x", Journal(), lines.append)
+        box = JournalOutbox("x", Journal(), lines.append)
         for rule in Rule:
             box.tell_answer(outcome(1), refused(rule, f"late: settled: {QUOTING}"))
 
@@ -124,7 +124,7 @@ def test_an_outcome_that_takes_too_long_is_given_up() -> None:
         return SETTLED
 
     async def scene() -> int:
-        box = Desk("x", Journal(settle), lambda _: None)
+        box = JournalOutbox("x", Journal(settle), lambda _: None)
         box.settle(outcome(1), lambda _, __: None)
         await box.drain(0.01)
         return len(box)
@@ -132,7 +132,7 @@ def test_an_outcome_that_takes_too_long_is_given_up() -> None:
     assert asyncio.run(scene()) == 0
 
 
-def test_no_attempt_begins_once_the_desk_is_drained_and_a_halt_is_still_awaited() -> None:
+def test_no_attempt_begins_once_the_outbox_is_drained_and_a_halt_is_still_awaited() -> None:
     """X-12: its attempt may be in the journal, but it has not begun."""
     passed: list[bool] = []
     halts: list[str] = []
@@ -142,7 +142,7 @@ def test_no_attempt_begins_once_the_desk_is_drained_and_a_halt_is_still_awaited(
         return TAKEN
 
     async def scene() -> int:
-        box = Desk("x", Journal(attempt=attempt), lambda _: None)
+        box = JournalOutbox("x", Journal(attempt=attempt), lambda _: None)
         box.begin(task(1), 1, None, passed.append)
         box.halt(task(2), 1, Halted("held", "c", "p"), lambda: halts.append("journaled"))
         await box.drain(5)
@@ -165,7 +165,7 @@ def test_outcomes_that_wait_are_submitted_again_together() -> None:
         return SETTLED
 
     async def scene() -> None:
-        box = Desk("x", Journal(answer), lambda _: None)
+        box = JournalOutbox("x", Journal(answer), lambda _: None)
         for number in range(3):
             box.settle(outcome(number), lambda _, answer: ends.append(answer))
         await box.drain(5)

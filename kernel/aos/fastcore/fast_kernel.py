@@ -199,6 +199,8 @@ class FastKernel(KernelProtocol):
         """The core's answer to the last seal, if nothing changed since."""
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
+        self._expected: tuple[bytes, Record | None] = (b"", None)
+        """A record that replay decides again, and its bytes."""
         self._request: Request | None = None
         """The request of the decision that waits for its answer."""
         self._ahead: CoreAnswer | None = None
@@ -376,11 +378,18 @@ class FastKernel(KernelProtocol):
     def _kept(self, answer: Next) -> Request | Decision | None:
         """Keep a decision, or its request, for the call that follows."""
         if isinstance(answer, RecordDecided):
-            self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
+            data, record = self._expected
+            if record is None or answer.record != data:
+                record = from_bytes(answer.record)
+            self._decided = Decided(record=record, blobs=answer.blobs)
             return self._decided
         if isinstance(answer, Call | Keep):
             self._request = answer
         return answer
+
+    def expect(self, data: bytes, record: Record) -> None:
+        """As ``ExpectsRecords``."""
+        self._expected = (data, record)
 
     def _forget_decision(self) -> None:
         """Another decision or a change begins."""

@@ -83,16 +83,11 @@ class CoreOperation(IntEnum):
     ADMIT = 27
     END_STEP = 28
     KEPT = 29
-    EXPORT = 40
-    KEEP_LEAVES = 41
+    EXPORT = 30
+    KEEP_LEAVES = 31
 
 
-_NAMES: Final = tuple(
-    [
-        CoreOperation(number).name.lower() if number in CoreOperation.__members__.values() else ""
-        for number in range(max(CoreOperation) + 1)
-    ]
-)
+_NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
 
 _OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 

@@ -338,7 +338,7 @@ class FastKernel(KernelProtocol):
             decision = self._continued(lambda: self._core.next(steps=steps))
         else:
             self._forget_decision()
-            decision = self._kept(decided[0])
+            decision = self._remember(decided[0])
         assert decision is None or isinstance(decision, Call | Decided)
         return decision
 
@@ -373,9 +373,9 @@ class FastKernel(KernelProtocol):
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
         self._forget_decision()
-        return self._kept(self._do(function))
+        return self._remember(self._do(function))
 
-    def _kept(self, answer: Next) -> Request | Decision | None:
+    def _remember(self, answer: Next) -> Request | Decision | None:
         """Keep a decision, or its request, for the call that follows."""
         if isinstance(answer, RecordDecided):
             data, record = self._expected
@@ -433,10 +433,10 @@ class FastKernel(KernelProtocol):
             return None
         answer = self._change(lambda: self._core.seal_and_rest(salt))
         assert answer is not None, "records are pending"
-        sealed, rest = answer
-        self._tip = tip_of(rest)
-        self._changed(rest)
-        self._sealed_end = SealedEnd(rest.u64(), rest.tail())
+        sealed, end = answer
+        self._tip = tip_of(end)
+        self._changed(end)
+        self._sealed_end = SealedEnd(end.u64(), end.tail())
         self._pins.hashes.update(sealed.new_pins)
         return self._sealed(sealed)
 

@@ -209,7 +209,7 @@ class FoldCore:
     def seal_and_rest(self, salt: bytes) -> tuple[SealedBytes, CoreAnswer] | None:
         """As ``seal``, with the rest of the answer: tip, status, used bytes and figures."""
         answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
-        return (_sealed(answer), answer) if answer.rest else None
+        return (_sealed(answer), answer) if answer.unread_bytes else None
 
     def take(self) -> TakenBytes:
         """Take a snapshot at the end of a frame."""
@@ -330,7 +330,7 @@ class CoreAnswer:
         self._at = at
 
     @property
-    def rest(self) -> int:
+    def unread_bytes(self) -> int:
         """Bytes that were not read."""
         return len(self._data) - self._at
 

@@ -530,8 +530,8 @@ class FastKernel(KernelProtocol):
             self._resting_max = max(resting_max, 1)
         self._do(lambda: self._core.keep(self._resting_max, spills=True))
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
-        taken = self._do(self._core.take)
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
+        taken = self._do(lambda: self._core.take(format))
         for data in taken.blobs.values():
             put(data)
         return SnapshotInput(

@@ -5,7 +5,8 @@
     D       the end: {"at", "frame", "document", "size", "cells"}
     E       it could not be made: {"is_damage", "message"}
 
-It takes no lock and writes nothing to the store.
+It takes no lock and writes nothing to the store. Its last argument is the format of the snapshot,
+or 0 for that of the newest one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from aos.core.snapshot.take import take
+from aos.core.state.cells import WAITING_FORMAT
 from aos.errors import AosError, Damage
 from aos.host.folder.reader import open_reader
 from aos.private_memory import keep_memory_private
@@ -28,8 +30,9 @@ DONE: Final = b"D"
 FAILED: Final = b"E"
 
 
-def snapshot(path: Path, out: IO[bytes]) -> None:
-    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``."""
+def snapshot(path: Path, out: IO[bytes], *, format: int | None = None) -> None:
+    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``. The
+    default ``format`` is that of the newest snapshot, or 1."""
 
     def say(kind: bytes, body: bytes) -> None:
         out.write(kind + len(body).to_bytes(LENGTH_BYTES, "big"))
@@ -42,7 +45,8 @@ def snapshot(path: Path, out: IO[bytes]) -> None:
 
     try:
         with open_reader(path) as reader:
-            state_snapshot = take(reader.state, put)
+            newest_format = WAITING_FORMAT if reader.state.cells.rests_waiting else None
+            state_snapshot = take(reader.state, put, format=format or newest_format)
             cells = len(reader.state.cells)
     except AosError as problem:
         is_damage = isinstance(problem, Damage)
@@ -66,4 +70,4 @@ def snapshot(path: Path, out: IO[bytes]) -> None:
 if __name__ == "__main__":
     keep_memory_private()
     os.nice(int(sys.argv[2]))
-    snapshot(Path(sys.argv[1]), sys.stdout.buffer)
+    snapshot(Path(sys.argv[1]), sys.stdout.buffer, format=int(sys.argv[3]) or None)

@@ -23,7 +23,8 @@ from typing import IO, Any, Final, TypeVar
 
 from aos.core.decide.answers import Admitted, Duplicate, Rule
 from aos.core.journal.inputs import SnapshotInput
-from aos.errors import AosError, Damage, Refused, Unavailable
+from aos.core.snapshot.take import FORMATS
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Stopping
 from aos.host.fields import field
 from aos.host.world.engine import Engine
@@ -49,11 +50,14 @@ EVERY_S: Final = 600.0
 OLD_RECORDS: Final = 1_000
 """An old snapshot is replaced only if there are at least so many records since (H-47b)."""
 
+FORMAT_VARIABLE: Final = "AOS_SNAPSHOT_FORMAT"
+
 _LOOK_S: Final = 0.5
 _PAUSE_FIRST_S: Final = 10.0
 _PAUSE_MOST_S: Final = 600.0
 _NICE: Final = 5
 _TRIES: Final = 3
+_CHILD: Final = (sys.executable, "-m", "aos.host.world.snapshot_child")
 
 T = TypeVar("T")
 
@@ -96,6 +100,20 @@ class MadeSnapshot:
         return cls(document=Hash(field(dict(message), "document", bytes)), **numbers)
 
 
+def format_of_environment() -> int | None:
+    """The format of snapshots that ``AOS_SNAPSHOT_FORMAT`` names (H-47f); None without it.
+
+    Raises:
+        BadUsage: It names none.
+    """
+    word = os.environ.get(FORMAT_VARIABLE)
+    if not word:
+        return None
+    if word not in map(str, FORMATS):
+        raise BadUsage(f"{FORMAT_VARIABLE}: expected 1 or 2, found {word!r}")
+    return int(word)
+
+
 class Snapshots:
     """Makes snapshots of the world at ``path`` that ``engine`` runs, one at a time."""
 
@@ -108,7 +126,12 @@ class Snapshots:
         report: Callable[[str], None] = lambda _: None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """``look`` is called during each wait, which ends if it raises."""
+        """``look`` is called during each wait, which ends if it raises.
+
+        Raises:
+            BadUsage: As ``format_of_environment``.
+        """
+        self._format = format_of_environment()
         self._engine = engine
         self._path = path
         self._every = every or Every()
@@ -211,7 +234,7 @@ class Snapshots:
             raise Stopping("the world is stopping")
         paths = os.pathsep.join(folder for folder in sys.path if folder)
         child = subprocess.Popen(  # noqa: S603  # this interpreter, a module of ours, a folder
-            [sys.executable, "-m", "aos.host.world.snapshot_child", str(self._path), str(_NICE)],
+            [*_CHILD, str(self._path), str(_NICE), str(self._format or 0)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             # While the core is busy each read waits for the interpreter, so make few, large ones.

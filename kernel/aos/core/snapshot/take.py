@@ -85,6 +85,8 @@ def take(state: State, put: Put, *, format: int | None = None) -> SnapshotLayers
 def rebase(state: State, layers: SnapshotLayers) -> None:
     """Continue from a durable snapshot of this or an earlier state, so that cells that did not
     change since may leave memory. No read returns another result than before."""
+    if layers.work is None:
+        state.cells.wake_waiting()
     state.cells.rebase(layers.cells, layers.at)
     state.cells.rebase_work(layers.work)
     state.submissions.rebase(layers.chunks, layers.at)

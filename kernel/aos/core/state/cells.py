@@ -791,9 +791,8 @@ class Cells:
                 yield content_hash(cell.id[1]), work
 
     def rebase_work(self, work: WorkIndexes | None) -> None:
-        """Make the maps of a snapshot the base, after ``rebase``; None for one of format 1."""
-        if work is None:
-            self._wake_waiting()
+        """Make the maps of a snapshot the base, after ``rebase``; None for one of format 1, before
+        which no cell may wait at rest (``wake_waiting``)."""
         for name, shelf in self.shelves.items():
             index = None if work is None else work.waiting.get(name)
             shelf.waiting = index or CellIndex(None, 0, self._read)
@@ -809,8 +808,9 @@ class Cells:
                 self.put_to_rest(cell)
         self.rests_waiting = work is not None
 
-    def _wake_waiting(self) -> None:
-        """Make all cells active that wait at rest: the next base does not hold their work."""
+    def wake_waiting(self) -> None:
+        """Make all cells active that wait at rest, before a ``rebase`` whose base does not hold
+        their work."""
         for id in [cell.id for cell in self.unrested() if cell.id not in self.active]:
             cell = self[id]
             self.wake(cell, cell.changed)

@@ -427,7 +427,7 @@ impl Loader<'_> {
             cells.shelf(&name).base = index;
         }
         let maps = work_maps(&self.fields, self.read)?;
-        cells.rebase_work(maps.as_ref())?;
+        cells.rebase_work(maps.as_ref());
         if let Some(waiting) = self.fields.get("waiting") {
             for (name, row) in entries(waiting) {
                 cells.shelf(&name).undeclared_waiting = nat(&items(row)[2]).into();

@@ -76,8 +76,11 @@ pub fn take(state: &State, put: Put, format: u64) -> Outcome<SnapshotLayers> {
 /// Continue from a durable snapshot of this or an earlier state, so that cells that did not change
 /// since may leave memory. No read returns another result than before.
 pub fn rebase(state: &mut State, layers: &SnapshotLayers) -> Outcome<()> {
+    if layers.work.is_none() {
+        state.cells.wake_waiting()?;
+    }
     state.cells.rebase(&layers.cells, layers.at);
-    state.cells.rebase_work(layers.work.as_ref())?;
+    state.cells.rebase_work(layers.work.as_ref());
     state.submissions.get_mut().rebase(&layers.chunks, layers.at);
     Ok(())
 }

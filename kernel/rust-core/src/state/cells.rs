@@ -1049,11 +1049,9 @@ impl Cells {
         Ok(changed)
     }
 
-    /// Make the maps of a snapshot the base, after `rebase`; None for one of format 1.
-    pub fn rebase_work(&mut self, work: Option<&WorkIndexes>) -> Outcome<()> {
-        if work.is_none() {
-            self.wake_waiting()?;
-        }
+    /// Make the maps of a snapshot the base, after `rebase`; None for one of format 1, before which no
+    /// cell may wait at rest (`wake_waiting`).
+    pub fn rebase_work(&mut self, work: Option<&WorkIndexes>) {
         let (at, empty) = (self.at, CellIndex::empty(self.read.clone()));
         for name in self.workflows() {
             let shelf = self.shelf(&name);
@@ -1073,11 +1071,10 @@ impl Cells {
             active.iter().for_each(|cell| self.put_to_rest(cell));
         }
         self.rests_waiting = work.is_some();
-        Ok(())
     }
 
-    /// Make all cells active that wait at rest: the next base does not hold their work.
-    fn wake_waiting(&mut self) -> Outcome<()> {
+    /// Make all cells active that wait at rest, before a `rebase` whose base does not hold their work.
+    pub fn wake_waiting(&mut self) -> Outcome<()> {
         let mut ids = Vec::new();
         for cell in self.unrested() {
             let id = cell?.borrow().id.clone();

@@ -11,6 +11,7 @@ OUT ?= build/page-shots
 SECONDS ?= 60
 SEEDS ?= 1000
 PART ?= 1/1
+CORE ?= $(AOS_CORE)
 BEGAN := $(shell date +%s)
 
 .PHONY: demo demo-node demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules core gateway-tools gateway-arlocal gateway-matrix lock clean help
@@ -20,7 +21,7 @@ help:
 	@echo "make demo-node  the same through a node with three workers, each kind of process killed"
 	@echo "make demo-gateway  works and scores on a local chain where everything goes wrong (2 minutes; needs Node.js)"
 	@echo "make docs     a site of all documents in build/site: searchable, without a network"
-	@echo "make test     every test, formatter, linter and type checker"
+	@echo "make test     every test, formatter, linter and type checker (CORE=fast or python: with that kernel)"
 	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
 	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
 	@echo "make test-clients  clients of the API, made by two generators, against a node (2 minutes; needs Node.js)"
@@ -30,7 +31,7 @@ help:
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
-	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
+	@echo "make bench    measure both kernels (10 minutes; benchmarks/README.md; OPTIONS=--quick)"
 	@echo "make bench-peers  the same three effects on AOS, DBOS, Restate and Temporal, by turns (8 minutes)"
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
@@ -61,6 +62,8 @@ docs: $(READY) $(VENV)/docs/.ready
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet --strict --config-file build/site-pages.yml
 	@echo "open build/site/index.html"
 
+# Without a name, the seed of the run chooses the kernel (tests/run_core.py).
+test test-long: export AOS_CORE := $(CORE)
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
 	@echo "make test took $$(( $$(date +%s) - $(BEGAN) )) s (the aim on two quiet cores is 480 s)"

@@ -20,6 +20,7 @@ from typing import Any, Final
 from aos.errors import AosError
 from benchmarks import report
 from benchmarks.benchmark import tell
+from benchmarks.cores import CORE_WORDS, TURNS, by_turns, core_environment
 from benchmarks.machine import machine
 from benchmarks.plan import IN_FLIGHT, JOURNAL_ITEMS, SIZES, WORKLOADS, Point, Workload, points
 from benchmarks.processes import run_child, stoppable
@@ -39,7 +40,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The part of the plan to run. ``restart_events``: events that a restart reads, or 0."""
+    """The part of the plan to run, and the kernels that alternate in it. ``restart_events``: events
+    that a restart reads, or 0."""
 
     workloads: tuple[Workload, ...] = WORKLOADS
     sizes: tuple[int, ...] | None = None
@@ -48,6 +50,7 @@ class Options:
     warm_s: float = WARM_S
     journal_items: int | None = None
     restart_events: int = 0
+    cores: tuple[str, ...] = TURNS
 
     @property
     def is_whole(self) -> bool:
@@ -61,6 +64,7 @@ class Bench:
     def __init__(self, options: Options, folder: Path) -> None:
         self._options = options
         self._folder = folder
+        self._turns = by_turns(options.cores)
 
     def run(self) -> Json:
         began = time.monotonic()
@@ -71,20 +75,21 @@ class Bench:
             "machine": machine(self._folder),
             "worlds": [],
             "journals": [],
-            "restart": None,
+            "restarts": [],
         }
         for workload in self._options.workloads:
             sizes = self._options.sizes or SIZES[workload]
             for size in sizes:
-                found["worlds"].append(self._world(workload, size, is_smallest=size == min(sizes)))
-            found["journals"].append(self._journal(workload))
+                found["worlds"] += self._world(workload, size, is_smallest=size == min(sizes))
+            found["journals"] += [self._journal(workload, core) for core in next(self._turns)]
         if self._options.restart_events:
-            found["restart"] = self._restart(self._options.restart_events)
+            found["restarts"] = self._restarts(self._options.restart_events)
         found["seconds"] = round(time.monotonic() - began)
         return found
 
-    def _world(self, workload: Workload, size: int, *, is_smallest: bool) -> Json:
-        """A world with so many cells: made, opened, and measured at its points."""
+    def _world(self, workload: Workload, size: int, *, is_smallest: bool) -> list[Json]:
+        """A world with so many cells: made, and for each kernel opened and measured at its
+        points."""
         tell(f"{workload}: a world of {size:,} cells")
         options = self._options
         found = points(
@@ -96,33 +101,44 @@ class Bench:
         )
         world: Json = {"workload": workload, "path": self._folder / "world", "size": size}
         made = self._child({**world, "do": "make"}, CHILD_S + size / 100)
-        measured = self._child(
-            {**world, "do": "measure", "points": [asdict(each) for each in found]},
-            CHILD_S + size / 100 + sum(5 * each.seconds + 5 for each in found),
-        )
+        measured = []
+        for core in next(self._turns):
+            tell(f"  {CORE_WORDS[core]}")
+            figures = self._child(
+                {**world, "do": "measure", "points": [asdict(each) for each in found]},
+                CHILD_S + size / 100 + sum(5 * each.seconds + 5 for each in found),
+                core,
+            )
+            measured.append(
+                {"workload": workload, "size": size, "core": core, "make": made, **figures}
+            )
         shutil.rmtree(world["path"])
-        return {"workload": workload, "size": size, "make": made, **measured}
+        return measured
 
-    def _journal(self, workload: Workload) -> Json:
-        """One journal: written live, read by a restart, executed again by a replay."""
+    def _journal(self, workload: Workload, core: str) -> Json:
+        """One journal: written live, read by a restart, executed again by a replay, all of it on
+        this kernel."""
         items = self._options.journal_items or JOURNAL_ITEMS[workload]
-        tell(f"{workload}: a journal of {items:,} items, restart and replay")
+        words = CORE_WORDS[core]
+        tell(f"{workload}: a journal of {items:,} items, restart and replay, {words}")
         world: Json = {"workload": workload, "path": self._folder / "journal", "size": 1_000}
         self._child({**world, "size": 0, "do": "make"}, CHILD_S)
         point = Point(in_flight=256, items=items, warm_s=0)
-        live = self._child({**world, "do": "measure", "points": [asdict(point)]}, 2 * CHILD_S)
-        start = self._child({**world, "do": "measure"}, CHILD_S)["start"]
-        replay = self._child({**world, "do": "replay"}, 5 * CHILD_S)
+        live = self._child({**world, "do": "measure", "points": [asdict(point)]}, 2 * CHILD_S, core)
+        start = self._child({**world, "do": "measure"}, CHILD_S, core)["start"]
+        replay = self._child({**world, "do": "replay"}, 5 * CHILD_S, core)
         shutil.rmtree(world["path"])
         return {
             "workload": workload,
+            "core": core,
             "items": items,
             "live": live["points"][0],
             "start": start,
             "replay": replay,
         }
 
-    def _restart(self, events: int) -> Json:
+    def _restarts(self, events: int) -> list[Json]:
+        """One journal, read by a restart on each kernel."""
         tell(f"restart after {events:,} events")
         world: Json = {
             "workload": "counter",
@@ -134,12 +150,19 @@ class Bench:
         live = self._child(
             {**world, "do": "measure", "points": [asdict(point)]}, CHILD_S + events / 500
         )
-        start = self._child({**world, "do": "measure"}, CHILD_S + events / 500)["start"]
+        restarts = []
+        for core in next(self._turns):
+            start = self._child({**world, "do": "measure"}, CHILD_S + events / 500, core)["start"]
+            restarts.append(
+                {"events": events, "core": core, "live": live["points"][0], "start": start}
+            )
         shutil.rmtree(world["path"])
-        return {"events": events, "live": live["points"][0], "start": start}
+        return restarts
 
-    def _child(self, spec: Json, timeout_s: float) -> Any:
-        return run_child(spec, self._folder, timeout_s=timeout_s)
+    def _child(self, spec: Json, timeout_s: float, core: str | None = None) -> Any:
+        """One process on this kernel, by default on the first of the run."""
+        environment = core_environment(core or self._options.cores[0])
+        return run_child(spec, self._folder, timeout_s=timeout_s, env=environment)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -158,6 +181,9 @@ def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
     parser.add_argument("--sizes", type=_numbers, help="cells of the worlds, such as 1000,10000")
     parser.add_argument("--in-flight", type=_numbers, help="such as 1,64")
     parser.add_argument("--seconds", type=float, help=f"of one point ({SECONDS:g})")
+    parser.add_argument(
+        "--core", action="append", choices=TURNS, help="only this kernel (both, by turns)"
+    )
     parser.add_argument("--items", type=int, help="of the journal that is replayed")
     parser.add_argument(
         "--restart-events",
@@ -177,6 +203,7 @@ def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
         warm_s=0.2 if is_quick else WARM_S,
         journal_items=given.items or (QUICK_ITEMS if is_quick else None),
         restart_events=given.restart_events,
+        cores=tuple(given.core or TURNS),
     )
     return options, given.dir, given.out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aos.errors import AosError
+from aos.fastcore.core_kind import CORE_VARIABLE
 from benchmarks import report
+from benchmarks.cores import SECOND, TURNS, core_environment
 from benchmarks.machine import machine
 from benchmarks.processes import stoppable
 from benchmarks.scratch import DEFAULT, scratch
@@ -68,7 +71,8 @@ class Benchmark(Generic[Options]):
         return 0
 
     def read_options(self, arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-        """Options of the run, a folder on the disk to measure in, and the file to write."""
+        """Options of the run, a folder on the disk to measure in, and the file to write. All
+        processes that are started from now on run worlds on the kernel that was chosen."""
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks.{self.name}",
             description=(self.about or "").split("\n", 1)[0],
@@ -79,7 +83,10 @@ class Benchmark(Generic[Options]):
             parser.add_argument(f"--{name}", type=type(default), help=text.format(default))
         parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
         parser.add_argument("--out", type=Path, help="write the figures there as JSON")
+        core = os.environ.get(CORE_VARIABLE) or SECOND
+        parser.add_argument("--core", choices=TURNS, default=core, help=f"of all worlds ({core})")
         given = parser.parse_args(arguments)
+        os.environ |= core_environment(given.core)
         asked = {name: getattr(given, name) for name in self.helps}
         changes = {name: value for name, value in asked.items() if value is not None}
         base = self.quick if given.quick else self.whole
@@ -93,6 +100,7 @@ class Benchmark(Generic[Options]):
             "kind": self.name,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "options": asdict(options),
+            "core": os.environ[CORE_VARIABLE],
             "machine": machine(folder),
             **self.measure(options, folder),
             "seconds": round(time.monotonic() - began),

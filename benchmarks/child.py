@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import EventInput
+from aos.fastcore.core_kind import CoreKind, core_of_environment
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
@@ -130,7 +131,7 @@ async def _measure(spec: Spec) -> Json:
 def _replay(spec: Spec) -> Json:
     """Replay the whole journal with the sandbox. Raises Divergence if a record differs."""
     with open_folder(spec.path).open_store(readonly=True) as store:
-        report = replay_store(store)
+        report = replay_store(store, core=core_of_environment() or CoreKind.PYTHON)
     return {
         "seconds": report.seconds,
         "records": report.records,

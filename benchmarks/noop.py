@@ -9,10 +9,11 @@ from typing import Final
 import cbor2
 
 from aos.core.decide.answers import Answer, Refusal
-from aos.host.executors.settling import Settling
-from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, report_to_stderr
+from aos.host.executors.outbox import JournalOutbox
+from aos.host.executors.task import ExecutorStats, Task, WorkJournal, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome
 
 DRAIN_S: Final = 2.0
 
@@ -25,16 +26,16 @@ class NoopExecutor:
     signer: Final = None
 
     def __init__(self) -> None:
-        self._settling: Settling | None = None
+        self._outbox: JournalOutbox | None = None
 
-    async def start(self, settle: Settle) -> None:
-        self._settling = Settling(self.name, settle, report_to_stderr)
+    async def start(self, journal: WorkJournal) -> None:
+        self._outbox = JournalOutbox(self.name, journal, report_to_stderr)
 
     def use(self, effective: Effective) -> None:
         pass
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        assert self._settling is not None, "published before start"
+        assert self._outbox is not None, "published before start"
         for task in tasks:
             started_ns = time.time_ns()
             step = cbor2.loads(task.params)["step"]
@@ -47,23 +48,23 @@ class NoopExecutor:
                 started_ns=started_ns,
                 finished_ns=time.time_ns(),
             )
-            self._settling.begin(outcome, self._ended)
+            self._outbox.settle(outcome, self._ended)
 
     def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
-        if self._settling is not None and isinstance(answer, Refusal):
-            self._settling.refused(outcome, answer)
+        if self._outbox is not None and isinstance(answer, Refusal):
+            self._outbox.refused(outcome, answer)
 
     def cancel(self, intents: Sequence[Hash]) -> None:
         """An answer is on its way from the moment of publishing: there is nothing to cancel."""
 
     async def stop(self) -> None:
-        if self._settling is not None:
-            await self._settling.drain(DRAIN_S)
+        if self._outbox is not None:
+            await self._outbox.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        settling = self._settling
+        outbox = self._outbox
         return ExecutorStats(
-            running=0 if settling is None else len(settling),
+            running=0 if outbox is None else len(outbox),
             queued=0,
-            settled=0 if settling is None else settling.settled,
+            settled=0 if outbox is None else outbox.settled,
         )

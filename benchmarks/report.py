@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.aims import AOS, Aim, aims, peer_figure, points_of
+from benchmarks.aims import AOS, Aim, aims, of_core, peer_figure, points_of
 from benchmarks.audit.tables import audit_aims, audit_tables
 from benchmarks.chart import Panel, Series, svg
+from benchmarks.cores import CORE_WORDS, REFERENCE, SECOND
 from benchmarks.figures import ratio
 from benchmarks.flow.tables import flow_aims, flow_tables
 from benchmarks.gateway.tables import gateway_aims, gateway_tables
@@ -177,13 +178,15 @@ def bench_tables(bench: Json) -> str:
             parts += [f"### {title}", _points(worlds)]
     parts += ["### Worlds", _worlds(bench["worlds"])]
     if bench["journals"]:
-        parts += ["### Restart and replay", _journals(bench["journals"], bench.get("restart"))]
+        parts += ["### Restart and replay", _journals(bench["journals"], bench["restarts"])]
+    if compared := _cores(bench["worlds"]):
+        parts += ["### The two kernels", compared]
     return "\n\n".join(parts)
 
 
 def _points(worlds: Sequence[Json]) -> str:
     head = (
-        "cells", "load", "in flight", "rate /s", "floor /s", f"floor {_DIVISION} rate",
+        "kernel", "cells", "load", "in flight", "rate /s", "floor /s", f"floor {_DIVISION} rate",
         "accepted p50, p99 ms", "finished p50, p99 ms", "bytes an item", "steps", "commits",
         "floor: step µs, commit ms",
     )  # fmt: skip
@@ -193,8 +196,9 @@ def _points(worlds: Sequence[Json]) -> str:
             floor = point["floor"]
             rows.append(
                 (
+                    CORE_WORDS[world["core"]],
                     f"{world['size']:,}",
-                    point["cells"] + (", busy thread" if point["is_busy"] else ""),
+                    _load_words(point),
                     str(point["in_flight"]),
                     f"{point['rate']:,.0f}{'*' if point['is_whole'] else ''}",
                     f"{floor['rate']:,.0f}",
@@ -215,7 +219,7 @@ def _points(worlds: Sequence[Json]) -> str:
 
 def _worlds(worlds: Sequence[Json]) -> str:
     head = (
-        "workload", "cells", "made /s", "records", "restart s", "records read /s",
+        "workload", "kernel", "cells", "made /s", "records", "restart s", "records read /s",
         "memory after the start MiB", "after the load MiB", "store MiB",
     )  # fmt: skip
     rows = []
@@ -224,6 +228,7 @@ def _worlds(worlds: Sequence[Json]) -> str:
         rows.append(
             (
                 world["workload"],
+                CORE_WORDS[world["core"]],
                 f"{world['size']:,}",
                 f"{world['make']['cells'] / world['make']['seconds']:,.0f}",
                 f"{start['records']:,}",
@@ -237,9 +242,49 @@ def _worlds(worlds: Sequence[Json]) -> str:
     return table(head, rows)
 
 
-def _journals(journals: Sequence[Json], restart: Json | None) -> str:
+def _cores(worlds: Sequence[Json]) -> str:
+    """Both kernels at the same points; nothing where a run had one of them."""
     head = (
-        "workload", "items", "records", "live items /s", "replay items /s",
+        "workload", "cells", "load", "in flight", f"rate: second kernel {_DIVISION} reference",
+        "finished p50", "finished p99",
+    )  # fmt: skip
+    references = {
+        (world["workload"], world["size"], *_load_key(point)): point
+        for world in of_core(worlds, REFERENCE)
+        for point in world["points"]
+    }
+    rows = []
+    for world in of_core(worlds, SECOND):
+        for point in world["points"]:
+            reference = references.get((world["workload"], world["size"], *_load_key(point)))
+            if reference is None:
+                continue
+            ours, theirs = (figures["finish_ms"] or {} for figures in (point, reference))
+            rows.append(
+                (
+                    world["workload"],
+                    f"{world['size']:,}",
+                    _load_words(point),
+                    str(point["in_flight"]),
+                    times(ratio(point["rate"], reference["rate"])),
+                    times(ratio(ours.get("p50"), theirs.get("p50"))),
+                    times(ratio(ours.get("p99"), theirs.get("p99"))),
+                )
+            )
+    return table(head, rows) if rows else ""
+
+
+def _load_key(point: Json) -> tuple[str, int]:
+    return _load_words(point), point["in_flight"]
+
+
+def _load_words(point: Json) -> str:
+    return f"{point['cells']}, busy thread" if point["is_busy"] else str(point["cells"])
+
+
+def _journals(journals: Sequence[Json], restarts: Sequence[Json]) -> str:
+    head = (
+        "workload", "kernel", "items", "records", "live items /s", "replay items /s",
         f"replay {_DIVISION} live", "replay steps /s", "restart s", "bytes a record",
     )  # fmt: skip
     rows = []
@@ -249,6 +294,7 @@ def _journals(journals: Sequence[Json], restart: Json | None) -> str:
         rows.append(
             (
                 each["workload"],
+                CORE_WORDS[each["core"]],
                 f"{items:,}",
                 f"{replay['records']:,}",
                 f"{live['rate']:,.0f}",
@@ -259,15 +305,16 @@ def _journals(journals: Sequence[Json], restart: Json | None) -> str:
                 f"{live['bytes_per_record']:,.0f}",
             )
         )
-    drawn = table(head, rows)
-    if restart is None:
-        return drawn
-    start, live = restart["start"], restart["live"]
-    return (
-        f"{drawn}\n\nAfter {restart['events']:,} events in batches of 512 ({live['rate']:,.0f}/s, "
-        f"{start['cells']:,} cells, {start['store_bytes'] / 2**20:,.0f} MiB of store) a restart "
-        f"took {start['seconds']:.2f} s and {start['rss_anon_mib']:,.0f} MiB of memory."
-    )
+    parts = [table(head, rows)]
+    for restart in restarts:
+        start, live = restart["start"], restart["live"]
+        parts.append(
+            f"After {restart['events']:,} events in batches of 512 ({live['rate']:,.0f}/s, "
+            f"{start['cells']:,} cells, {start['store_bytes'] / 2**20:,.0f} MiB of store) a "
+            f"restart on the {CORE_WORDS[restart['core']]} took {start['seconds']:.2f} s and "
+            f"{start['rss_anon_mib']:,.0f} MiB of memory."
+        )
+    return "\n\n".join(parts)
 
 
 # Compared with other systems
@@ -358,7 +405,7 @@ def panels(bench: Json | None, peers: Json | None) -> list[Panel]:
                 ),
             )
         )
-    worlds = [] if bench is None else bench["worlds"]
+    worlds = [] if bench is None else of_core(bench["worlds"], SECOND)
     for workload in ("counter", "steps"):
         points = points_of(worlds, workload, cells="many", is_busy=False)
         if points:

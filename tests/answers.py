@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Final, assert_never
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.host.executors.task import Lost
+from aos.errors import AosError
+from aos.host.executors.task import Lost, OnAnswer
 
 SETTLED: Final = Admitted(seq=9, outcome="delivered")
 ABANDONED: Final = Admitted(seq=9, outcome="abandoned")
@@ -20,6 +23,24 @@ QUOTING: Final = " ".join(rule.value for rule in Rule)
 
 def refused(rule: Rule = Rule.RECEIPT_EFFECT_DIFFERS, message: str = QUOTING) -> Refusal:
     return Refusal(rule=rule, message=message)
+
+
+_WAITING: Final[set[asyncio.Future[None]]] = set()
+
+
+def pass_on(answer: Awaitable[Answer | Lost], on_answer: OnAnswer) -> None:
+    """Pass on an answer, or the error of a world that took nothing, as ``WorkJournal`` does."""
+
+    async def wait() -> None:
+        try:
+            result: Answer | Lost | AosError = await answer
+        except AosError as problem:
+            result = problem
+        on_answer(result)
+
+    waiting = asyncio.ensure_future(wait())
+    _WAITING.add(waiting)
+    waiting.add_done_callback(_WAITING.discard)
 
 
 def word(answer: Answer | Lost) -> str:

@@ -1,14 +1,15 @@
-"""For every test: one seed for all random choices of the run; compiled code in a folder of the run,
-which all its processes share; the reference, unless ``AOS_CORE`` or a test names another;
-a test that hangs ends its process with the stacks of all threads.
+"""For every test: one seed for all random choices of the run; one kernel (``tests/run_core.py``);
+compiled code in a folder of the run, which all its processes share; a test that hangs ends its
+process with the stacks of all threads.
 
-The run prints its seed, its part, and the files that took most processor time.
+The run prints its seed, its kernel, its part, and the files that took most processor time.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 import shutil
 import sys
@@ -19,9 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
+from aos.errors import BadUsage
+from aos.fastcore.core_kind import CORE_VARIABLE
 from tests.part import VARIABLE as PART_VARIABLE
 from tests.part import WHOLE, Part, WrongPartError
+from tests.run_core import run_core, settle_core
 from tests.run_seed import VARIABLE as SEED_VARIABLE
 from tests.run_seed import WrongSeedError, run_seed, settle_seed, use_in_hypothesis
 from tests.time_budget import ProcessorTime, TimeBudget
@@ -31,6 +34,9 @@ HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else
 """Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
 
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
+
+BYTECODE = Path(__file__).parents[1] / "build" / "bytecode"
+"""Bytecode of the modules that a run imports, where Python may not write it next to its source."""
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
@@ -51,8 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_FOLDER] = _folder()
     try:
         seed = settle_seed(os.environ, datetime.now(UTC).date())
+        settle_core(os.environ, seed=seed, is_whole=_is_of_all_tests(config))
         config.stash[_PART] = Part.from_text(os.environ.get(PART_VARIABLE, str(WHOLE)))
-    except (WrongSeedError, WrongPartError) as problem:
+    except (WrongSeedError, WrongPartError, BadUsage) as problem:
         raise pytest.UsageError(str(problem)) from problem
     if config.getoption("hypothesis_seed", None) is None:
         use_in_hypothesis(seed)
@@ -76,10 +83,16 @@ def pytest_runtest_setup() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
+def _is_of_all_tests(config: pytest.Config) -> bool:
+    """Whether the run is one of all tests, or of a part of their long form."""
+    chosen = config.option.keyword or config.option.deselect
+    in_form = "long" if long_form() else ""
+    return config.args == ["tests"] and not chosen and config.option.markexpr == in_form
+
+
 def _is_whole(config: pytest.Config) -> bool:
     """Whether the run is one of all tests in their usual form."""
-    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
-    return config.args == ["tests"] and not chosen and not long_form()
+    return _is_of_all_tests(config) and not long_form()
 
 
 def _folder() -> Path:
@@ -89,18 +102,29 @@ def _folder() -> Path:
     RUST_STD.mkdir(parents=True, exist_ok=True)
     (folder / "rust-std").symlink_to(RUST_STD)
     os.environ["AOS_CACHE_DIR"] = str(folder)
-    # Else each `aos replay` compiles the second kernel, for seconds; tests of it name it.
-    os.environ.setdefault(CORE_VARIABLE, CoreKind.PYTHON.value)
-    # Else each of the many processes that tests start compiles every file that it imports.
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+    if sys.dont_write_bytecode:
+        _keep_bytecode()
     return folder
+
+
+def _keep_bytecode() -> None:
+    """Keep bytecode for later runs, in a folder of its own.
+
+    Otherwise each process of a run compiles every file that it imports, and pytest rewrites the
+    assertions of all tests, which takes each worker 20 s. Bytecode of a changed file is not used.
+    """
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(BYTECODE)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(BYTECODE)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     part = config.stash[_PART]
+    core = run_core().value
     return [
         f"seed of this run: {run_seed()} ({SEED_VARIABLE}={run_seed()} repeats it)",
+        f"kernel of this run: {core} ({CORE_VARIABLE}={core} repeats it)",
         *([f"part {part} of the tests ({PART_VARIABLE}={part})"] if part != WHOLE else []),
     ]
 
@@ -130,13 +154,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Python searches all objects for cycles from time to time: millions of a collection, which
+    stay. Frozen, they are left out."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
     if failed:
         form = "AOS_LONG=1 " if long_form() else ""
-        terminalreporter.section("to run a failed test again with the same random choices")
+        choices = f"{CORE_VARIABLE}={run_core().value} {SEED_VARIABLE}={run_seed()}"
+        terminalreporter.section("to run a failed test again with the same kernel and choices")
         terminalreporter.write_line(
-            f"{form}{SEED_VARIABLE}={run_seed()} .venv/bin/python -m pytest '{failed[0].nodeid}'"
+            f"{form}{choices} .venv/bin/python -m pytest '{failed[0].nodeid}'"
         )
 
 

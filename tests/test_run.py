@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import date, timedelta
@@ -12,8 +13,11 @@ from typing import Literal
 import pytest
 from hypothesis import core, given, settings, strategies
 
+from aos.errors import BadUsage
+from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
 from tests import time_budget
 from tests.part import WHOLE, Part, WrongPartError
+from tests.run_core import core_of_seed, other_core, settle_core
 from tests.run_seed import VARIABLE, WrongSeedError, rotated, run_seed, seeds, settle_seed
 from tests.time_budget import BUDGETS_S, SHARED, TimeBudget, folder_of
 
@@ -55,6 +59,114 @@ def test_each_day_takes_another_of_the_choices_and_the_long_form_all(
     assert sorted(one + rotated(("a", "b"))) == ["a", "b"]
     monkeypatch.setenv("AOS_LONG", "1")
     assert rotated(("a", "b")) == ["a", "b"]
+
+
+def test_two_days_in_a_row_have_both_kernels_and_no_choice_always_has_the_same() -> None:
+    """A choice of two, three or four (``rotated``) meets both kernels within some days."""
+    for even in range(20261122, 20261222, 2):
+        assert core_of_seed(even) is other_core(core_of_seed(even + 1))
+    for count in (1, 2, 3, 4):
+        for choice in range(count):
+            days = [seed for seed in range(20261101, 20261131) if seed % count == choice]
+            assert {core_of_seed(seed) for seed in days} == set(CoreKind)
+
+
+def test_the_kernel_of_a_run_is_the_one_that_is_named_or_in_a_whole_run_that_of_the_seed() -> None:
+    for seed in range(20261122, 20261132):
+        environment: dict[str, str] = {}
+        assert settle_core(environment, seed=seed, is_whole=True) is core_of_seed(seed)
+        assert environment == {CORE_VARIABLE: core_of_seed(seed).value}
+        empty = {CORE_VARIABLE: ""}
+        assert settle_core(empty, seed=seed, is_whole=False) is CoreKind.PYTHON
+        assert empty == {CORE_VARIABLE: "python"}
+        for core_kind in CoreKind:
+            named = {CORE_VARIABLE: core_kind.value}
+            assert settle_core(named, seed=seed, is_whole=True) is core_kind
+
+    with pytest.raises(BadUsage, match="AOS_CORE: expected python or fast, found 'rust'"):
+        settle_core({CORE_VARIABLE: "rust"}, seed=1, is_whole=True)
+
+
+RUN_OF_ALL = """
+import os
+def test_in_a_worker_process():
+    assert os.environ["AOS_CORE"] == {core!r}, "on purpose"
+"""
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_run_of_all_tests_prints_its_kernel_and_how_a_failure_is_repeated_with_it(
+    tmp_path: Path, seed: str, is_long: bool
+) -> None:
+    expected = core_of_seed(int(seed))
+    (tmp_path / "tests").mkdir()
+    mark = "import pytest\npytestmark = pytest.mark.long\n"
+    (tmp_path / "tests" / "test_a.py").write_text(
+        mark + RUN_OF_ALL.format(core=other_core(expected).value)
+    )
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\ntestpaths = ['tests']\n"
+        "markers = ['long: long form', 'rotated: in turns']\n"
+    )
+    words = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-n", "1", "tests"]
+    form = {"AOS_LONG": "1"} if is_long else {}
+    kept = {
+        name: text for name, text in os.environ.items() if name not in (CORE_VARIABLE, "AOS_LONG")
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *(["-m", "long"] if is_long else [])],
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120,
+        env={**kept, **form, "PYTHONPATH": str(ROOT), VARIABLE: seed},
+    )  # fmt: skip
+
+    name = expected.value
+    assert f"kernel of this run: {name} (AOS_CORE={name} repeats it)" in done.stdout
+    assert f"assert '{name}' == " in done.stdout, "the worker process has the same"
+    again = f"AOS_CORE={name} AOS_TEST_SEED={seed} .venv/bin/python -m pytest 'tests/test_a.py::"
+    assert ("AOS_LONG=1 " if is_long else "") + again in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("commit", "named", "part", "kernel"),
+    [
+        ("0000000300", "", "4/16", "python"),
+        ("0000000310", "", "4/16", "fast"),
+        ("000000f2e0", "", "3/16", "python"),
+        ("000000f2f0", "", "3/16", "fast"),
+        ("0000000310", "python", "4/16", "python"),
+        ("0000000300", "fast", "4/16", "fast"),
+    ],
+)
+def test_the_commit_chooses_part_and_kernel_of_what_ci_runs(
+    tmp_path: Path, commit: str, named: str, part: str, kernel: str
+) -> None:
+    """Each target of ``make`` gets the kernel; after a failure, the last line repeats it."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    made = '#!/bin/sh\necho "made $* with $AOS_CORE"\n'
+    failed = 'case "$1" in test-long) exit 7 ;; esac\n'
+    texts = {"git": f"#!/bin/sh\necho {commit}\n", "make": made + failed}
+    for name, text in texts.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    (programs / "dirname").symlink_to(str(shutil.which("dirname")))
+    (tmp_path / ".ci").mkdir()
+    script = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    environment = {"PATH": str(programs), **({CORE_VARIABLE: named} if named else {})}
+
+    done = subprocess.run(
+        [str(shutil.which("bash")), script], env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"commit {commit}: part {part} of the long tests, kernel {kernel}"
+    assert f"made test with {kernel}" in lines
+    assert f"made test-long PART={part} with {kernel}" in lines
+    assert lines[-1] == f"failed; AOS_CORE={kernel} .ci/run repeats it with kernel {kernel}"
+    assert done.returncode == 7
 
 
 def test_hypothesis_generates_from_the_seed_of_the_run(

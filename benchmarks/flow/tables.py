@@ -17,6 +17,8 @@ ROW_RATIOS: Final = {100: 1.5, 1_000: 5.0}
 OPERATION_US: Final = 1.0
 ITERATION_RATIO: Final = 1.2
 SPACE_RATIO: Final = 3.0
+SLEEPERS: Final = 100_000
+SLEEPERS_MIB: Final = 30.0
 MODULE_BYTES: Final = 60_000
 MODULE: Final = "three steps, flow"
 
@@ -145,7 +147,7 @@ def _space(rows: Sequence[Json]) -> str:
 
 def _sleepers(found: Json) -> str:
     start, empty, flows = found["start"], found["empty"], found["flows"]
-    memory_mib = start["rss_anon_mib"] - empty["rss_anon_mib"]
+    memory_mib = _sleepers_mib(found)
     head = ("flows", "made /s", "restart s", "memory MiB", "bytes a flow", "store bytes a flow")
     row = (
         f"{flows:,}",
@@ -158,6 +160,12 @@ def _sleepers(found: Json) -> str:
     return table(head, [row])
 
 
+def _sleepers_mib(found: Json) -> float:
+    """The memory that flows at rest take in the process that runs them."""
+    mib: float = found["start"]["rss_anon_mib"] - found["empty"]["rss_anon_mib"]
+    return mib
+
+
 def flow_aims(found: Json | None) -> list[Aim]:
     return [
         *(_row(found, size, most) for size, most in ROW_RATIOS.items()),
@@ -165,6 +173,7 @@ def flow_aims(found: Json | None) -> list[Aim]:
         _iteration(found),
         *(_space_aim(found, kind) for kind in (ROW, LEDGER)),
         _module(found),
+        _sleepers_memory(found),
     ]
 
 
@@ -234,4 +243,16 @@ def _module(found: Json | None) -> Aim:
         aim=f"at most {MODULE_BYTES:,} bytes",
         found=NOT_MEASURED if size is None else f"{size:,} bytes",
         is_met=None if size is None else size <= MODULE_BYTES,
+    )
+
+
+def _sleepers_memory(found: Json | None) -> Aim:
+    sleepers = None if found is None else found["sleepers"]
+    is_whole = sleepers is not None and sleepers["flows"] >= SLEEPERS
+    mib = None if sleepers is None else _sleepers_mib(sleepers)
+    return Aim(
+        what=f"memory of {SLEEPERS:,} sleeping flows",
+        aim=f"at most {SLEEPERS_MIB:g} MiB",
+        found=NOT_MEASURED if mib is None else f"{mib:,.0f} MiB",
+        is_met=mib <= SLEEPERS_MIB if is_whole and mib is not None else None,
     )

@@ -18,7 +18,7 @@ CLAIM_RATIO: Final = 3.0
 CORE_RATE: Final = 0.85
 FRONT_MIB: Final = 150.0
 DBOS_RATE: Final = 5.0
-TABLE_RATE: Final = 0.3
+TABLE_RATE: Final = 0.75
 TABLE: Final = "PostgreSQL, a bare table"
 DBOS: Final = "DBOS, a queue"
 

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import Unavailable
-from benchmarks.aims import AOS, AOS_FLOW, RESTATE
+from benchmarks.aims import AOS, AOS_FLOW, AOS_REFERENCE, RESTATE, RESTATE_AS_SHIPPED
+from benchmarks.cores import REFERENCE, SECOND, core_environment
 from benchmarks.peers import tools
 from benchmarks.peers.tools import SERVICES
 from benchmarks.processes import Children, run_child, wait_for
 
 Json = dict[str, Any]
 
-RESTATE_AS_SHIPPED: Final = f"{RESTATE}, as shipped"
 TEMPORAL: Final = "Temporal dev server, Python"
 READY_S: Final = 60.0
 PAUSE_S: Final = 0.1
@@ -75,22 +75,23 @@ class System:
 # Ours
 
 
-def _aos(folder: Path, points: Sequence[Json]) -> list[Json]:
+def _aos(folder: Path, points: Sequence[Json], *, core: str = SECOND) -> list[Json]:
     # In one cell runs may also overlap, which no other system offers.
     own = [*points, *({**each, "cells": "hot"} for each in points if each["cells"] == "line")]
-    return _ours("steps", folder, own)
+    return _ours("steps", folder, own, core)
 
 
 def _aos_flow(folder: Path, points: Sequence[Json]) -> list[Json]:
-    return _ours("flow", folder, _fresh(points))
+    return _ours("flow", folder, _fresh(points), SECOND)
 
 
-def _ours(workload: str, folder: Path, own: Sequence[Json]) -> list[Json]:
+def _ours(workload: str, folder: Path, own: Sequence[Json], core: str) -> list[Json]:
     world: Json = {"workload": workload, "path": folder / "world"}
+    env = core_environment(core)
     # One item, as the other systems get before they are measured: it compiles the module.
-    run_child({**world, "do": "make", "size": 1}, folder, timeout_s=READY_S)
+    run_child({**world, "do": "make", "size": 1}, folder, timeout_s=READY_S, env=env)
     found: Json = run_child(
-        {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own)
+        {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own), env=env
     )
     return list(found["points"])
 
@@ -301,6 +302,7 @@ def _both(*installs: Callable[[], object]) -> Callable[[], object]:
 
 SYSTEMS: Final = (
     System(name=AOS, install=lambda: None, measure=_aos),
+    System(name=AOS_REFERENCE, install=lambda: None, measure=partial(_aos, core=REFERENCE)),
     System(name=AOS_FLOW, install=lambda: None, measure=_aos_flow),
     System(name="DBOS, SQLite", install=tools.python, measure=_dbos_sqlite),
     System(
@@ -325,7 +327,7 @@ def versions(installed: Sequence[System]) -> dict[str, str]:
     """Of what the installed systems are made of."""
     names = {each.name for each in installed}
     found: dict[str, str] = {}
-    if names - {AOS, AOS_FLOW, RESTATE, RESTATE_AS_SHIPPED}:
+    if names - {AOS, AOS_REFERENCE, AOS_FLOW, RESTATE, RESTATE_AS_SHIPPED}:
         packages = ("dbos", "restate-sdk", "temporalio")
         found |= tools.package_versions(tools.python(), packages)
     if "DBOS, SQLite" in names:

@@ -174,16 +174,26 @@ class _ParameterReader:
             raise typer.BadParameter(problem.message, ctx=ctx, param=param) from problem
 
 
+class _DefaultReader:
+    """Lets Typer read the value of one parameter, with pydantic, unless it is the default."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        is_many = param.multiple or param.nargs == -1
+        if not is_many and (value is None or value is param.default):
+            return value
+        param._runtime_param = None  # noqa: SLF001  # then Typer makes its own
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
 def read_without_pydantic(parameters: list[Any]) -> list[Any]:
-    """Give each parameter of a simple type a ``_ParameterReader``; returns the same list.
+    """Give each parameter a reader that does without pydantic if it can; returns the same list.
 
     Texts, paths and parsed numbers are read without pydantic, which Typer would import for them:
-    it takes longer to import than a small command takes to run. A parameter of any other type,
-    such as an ``Enum`` or a number with bounds, is left to Typer.
+    it takes longer to import than a small command takes to run. A value of any other type, such as
+    an ``Enum`` or a number with bounds, is left to Typer, but a default is not read at all.
     """
     for parameter in parameters:
         descriptor = parameter.type_descriptor
         make = descriptor.parameter_info.parser or _MAKERS.get(descriptor.annotation)
-        if make is not None:
-            parameter._runtime_param = _ParameterReader(make)  # noqa: SLF001  # Typer uses its own if this is None
+        parameter._runtime_param = _DefaultReader() if make is None else _ParameterReader(make)  # noqa: SLF001  # Typer uses its own if this is None
     return parameters

@@ -13,7 +13,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.stamps import now_ns
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View, process_document
-from aos_cli.output import progress
+from aos_cli.output import note, progress
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def looking_at(
     people (A-48). With ``by_index``, a view of now is read by an index that a page or a node keeps,
     if there is one; it is not written."""
     with progress("reading the journal") as advance:
-        reader = open_reader(world, at=at, progress=advance)
+        reader = open_reader(world, at=at, progress=advance, note=note)
     with reader:
         view = View(
             reader.state,

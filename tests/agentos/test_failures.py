@@ -14,13 +14,13 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.host.executors.agentos_http import in_their_form
-from aos.host.executors.task import Outcome
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
 from aos.manifest.names import HTTP, KERNEL_EFFECTS
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash
 from aos.values.sha256 import sha256_text
 from aos.worker.failure import AttemptFailure
+from aos.worker.outcome import Outcome
 from tests.agentos.test_forms import Play
 from tests.agentos.world import ASK, THEIRS
 from tests.cli.shell import Aos

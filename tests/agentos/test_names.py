@@ -11,7 +11,7 @@ import pytest
 from aos.host.executors.blob import PUT, carry_out
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.naming import StoredBlobs, blob_of, names_among
-from aos.host.executors.task import Outcome, Task
+from aos.host.executors.task import Task
 from aos.host.folder.folder import open_folder
 from aos.manifest.named import BlobReferences
 from aos.prove.verify.verify_world import verify_world
@@ -25,6 +25,7 @@ from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import Name, given_name, sha256, sha256_text, true_name
+from aos.worker.outcome import Outcome
 from tests.agentos.test_forms import Play
 from tests.copies import copied
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -79,7 +80,9 @@ def test_a_whole_run_is_kept_with_its_machine_and_its_options(
     assert tried.run() == 0
 
     found = tried.kept()
-    assert list(found) == ["kind", "at", "options", "machine", "cells", "is_there", "seconds"]
+    assert list(found) == [
+        "kind", "at", "options", "core", "machine", "cells", "is_there", "seconds"
+    ]  # fmt: skip
     assert (found["kind"], found["options"]) == ("nothing", asdict(Options()))
     assert (found["cells"], found["is_there"]) == (1_000, True)
     assert found["seconds"] >= 0
@@ -188,3 +191,17 @@ def test_a_benchmark_writes_a_file_of_its_own_that_the_report_reads(
 
 def test_only_a_node_keeps_a_run_without_its_peers() -> None:
     assert [each.name for each in ALL if each.keeps_partial] == ["node"]
+
+
+def test_worlds_of_all_processes_run_on_the_kernel_that_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AOS_CORE")
+    FLOW.read_options(["--quick"])
+    assert os.environ["AOS_CORE"] == "fast"
+
+    FLOW.read_options(["--quick", "--core", "python"])
+    assert os.environ["AOS_CORE"] == "python"
+
+    FLOW.read_options(["--quick"])  # the environment's, where no option names one
+    assert os.environ["AOS_CORE"] == "python"

@@ -150,3 +150,19 @@ def test_an_operation_costs_the_slope_between_the_smallest_and_the_largest_row()
 
 def test_no_aim_is_met_or_missed_without_figures() -> None:
     assert {each.is_met for each in flow_aims(None)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("flows", "mib", "is_met"),
+    [(100_000, 60.0, True), (100_000, 60.1, False), (99_999, 31.0, None)],
+)
+def test_the_memory_of_sleeping_flows_counts_from_100_000_on(
+    tiny: dict[str, Any], flows: int, mib: float, is_met: bool | None
+) -> None:
+    start = SLEEPERS["start"]
+    assert isinstance(start, dict)
+    sleepers = SLEEPERS | {"flows": flows, "start": start | {"rss_anon_mib": mib}}
+
+    aim = flow_aims(tiny | {"sleepers": sleepers})[-1]
+
+    assert aim.is_met is is_met

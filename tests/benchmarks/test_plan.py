@@ -57,8 +57,10 @@ def test_a_run_writes_what_it_found_and_prints_its_tables(
 ) -> None:
     def run_here(job: Any, _folder: Path, *, timeout_s: float, env: Any = None) -> Any:
         assert timeout_s > 100
-        assert env is None
-        return child.run(child.Spec.read(json.loads(json.dumps(job, default=str))))
+        with monkeypatch.context() as patch:
+            for name, value in env.items():
+                patch.setenv(name, value)
+            return child.run(child.Spec.read(json.loads(json.dumps(job, default=str))))
 
     monkeypatch.setattr(scratch, "file_system", lambda _: "ext4")
     # Six processes would take longer to start than all of this.
@@ -70,10 +72,12 @@ def test_a_run_writes_what_it_found_and_prints_its_tables(
 
     assert code == 0
     found = json.loads(out.read_text())
-    [world] = found["worlds"]
-    loads = [(each["cells"], each["is_busy"]) for each in world["points"]]
-    assert loads == [("many", False), ("hot", False), ("stream", False), ("many", True)]
-    assert found["journals"][0]["replay"]["steps"] == 20
+    assert [world["core"] for world in found["worlds"]] == ["fast", "python"]
+    for world in found["worlds"]:
+        loads = [(point["cells"], point["is_busy"]) for point in world["points"]]
+        assert loads == [("many", False), ("hot", False), ("stream", False), ("many", True)]
+    assert [journal["core"] for journal in found["journals"]] == ["python", "fast"]
+    assert [journal["replay"]["steps"] for journal in found["journals"]] == [20, 20]
     assert report.bench_tables(found) in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == [out]
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from tests.cli.shell import AOS, environment
 
-TIMEOUT_S: Final = 60.0
+TIMEOUT_S: Final = 240.0
 _CODES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -20,6 +20,7 @@ from tests.cli.all_commands import ALL_COMMANDS
 from tests.cli.shell import Aos
 from tests.cli.test_processes import eventually, running
 from tests.host import puppet
+from tests.run_core import run_core
 
 
 class Naming(NamedTuple):
@@ -137,25 +138,27 @@ def test_inspect_world_names_the_core_of_the_last_start(
     aos: Aos, template: Path, lived_in: Path, settled: Path
 ) -> None:
     """C-31, A-61"""
+    core = run_core().value
     assert core_line(aos, template) == "not named by the latest records"
-    assert core_line(aos, lived_in) == "last start: python (record 8)"
+    assert core_line(aos, lived_in) == f"last start: {core} (record 8)"
     second = aos("inspect", "world", "--json", world=settled).json["last_start"]
     assert second["record"] > 8
-    assert core_line(aos, settled) == f"last start: python (record {second['record']})"
-    assert core_line(aos, settled, "--at", "8") == "last start: python (record 8)"
+    assert core_line(aos, settled) == f"last start: {core} (record {second['record']})"
+    assert core_line(aos, settled, "--at", "8") == f"last start: {core} (record 8)"
     assert core_line(aos, settled, "--at", "7") == "not named by the latest records"
 
 
-def test_inspect_world_names_the_core_of_the_process(aos: Aos, world: Path) -> None:
+@pytest.mark.parametrize("core", list(CoreKind))
+def test_inspect_world_names_the_core_of_the_process(aos: Aos, world: Path, core: CoreKind) -> None:
     """C-31"""
 
     def document() -> Any:
         return aos("inspect", "world", "--json", world=world).json
 
-    with running(world):
+    with running(world, "--core", core.value):
         eventually(lambda: document()["last_start"], "its start record is durable")
-        found, shown = document(), core_line(aos, world)
+        shown, line = document(), core_line(aos, world)
 
-    assert found["process"]["core"] == "python"
-    assert found["last_start"] == {"record": 3, "core": "python"}
-    assert shown == "python runs it; last start: python (record 3)"
+    assert shown["process"]["core"] == core.value
+    assert shown["last_start"] == {"record": 3, "core": core.value}
+    assert line == f"{core.value} runs it; last start: {core.value} (record 3)"

@@ -88,3 +88,57 @@ def test_a_command_that_the_demo_waits_for_has_ended_after_a_signal(way: str) ->
 
     assert interrupted.returncode == 0, interrupted.stderr
     assert interrupted.stdout.splitlines()[-1].strip() == "children left:"
+
+
+INTERRUPTED_START: Final = """
+import os, signal, subprocess, sys
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from aos_cli.demo import processes
+
+class Popen(subprocess.Popen):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+        for _ in range(1000):
+            pass  # here an exception from a signal would lose the process
+
+subprocess.Popen = Popen
+seconds = sys.argv[4]
+command = processes.Command(words=[sys.executable, "-c", f"import time; time.sleep({seconds})"],
+                            display_words=["child"])
+start = getattr(import_module(sys.argv[2]), sys.argv[3])
+try:
+    with ExitStack() as stack, processes.stoppable():
+        if sys.argv[3] == "Children":
+            children = stack.enter_context(start())
+            children.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        else:
+            start(command)
+except KeyboardInterrupt:
+    print("children left:", Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc names the children")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("module", "start", "seconds"),
+    [
+        ("aos_cli.demo.processes", "run", "60"),
+        ("aos_cli.demo.processes", "ask", "60"),
+        ("aos_cli.demo.processes", "Children", "60"),
+        ("aos_gateway.demo.chain", "_run_to_end", "0.5"),
+    ],
+)
+def test_a_signal_while_a_process_is_started_leaves_none(
+    name: str, module: str, start: str, seconds: str
+) -> None:
+    interrupted = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_START, name, module, start, seconds],
+        env=environment(), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert interrupted.returncode == 0, interrupted.stderr
+    assert interrupted.stdout.splitlines()[-1].strip() == "children left:"

@@ -24,6 +24,7 @@ from aos_cli.commands import replay as replay_command
 from aos_cli.output import print_json
 from tests.cli.shell import Aos
 from tests.host import puppet
+from tests.run_core import run_core
 
 ROW = [
     "workflow", "key", "key_cbor", "status", "is_idle", "declared", "fault", "in_flight", "mailbox",
@@ -312,13 +313,14 @@ def test_a_trace_as_deep_as_its_bound_is_printed(
 
 def test_replay_counts_what_was_the_same(aos: Aos, settled: Path) -> None:
     """C-40"""
+    core = run_core().value
     text = aos("replay", world=settled)
     document = aos("replay", "--json", world=settled).json
     referee = aos("replay", "--engine", "pulley", "--json", world=settled).json
 
     assert text.code == 0
     assert text.out.splitlines()[0] == (
-        f"replay: byte-identical to record {document['seq']} (core python, written by python)"
+        f"replay: byte-identical to record {document['seq']} (core {core}, written by {core})"
     )
     assert "  6 steps executed again, 1 fault among them" in text.out
     assert "  1 effect asked for again, 1 receipt checked again" in text.out
@@ -330,6 +332,7 @@ def test_a_divergence_is_exit_3_and_shown_decoded(
     aos: Aos, lived_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-40"""
+    core = run_core().value
 
     def diverge(*_: object, **__: object) -> None:
         place = DifferingPlace(path="$.qty", recorded=2, recomputed=3)
@@ -351,7 +354,7 @@ def test_a_divergence_is_exit_3_and_shown_decoded(
         "expected 2 as recorded, found 3 recomputed"
     )
     assert text.out == (
-        "replay: differs (core python, written by python)\n"
+        f"replay: differs (core {core}, written by {core})\n"
         "state\n  $.qty\n    recorded    2\n    recomputed  3\n"
     )
     assert document.json["identical"] is False

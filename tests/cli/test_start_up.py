@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from aos.fastcore.core_kind import CORE_VARIABLE
 from tests.cli.all_commands import ALL_COMMANDS
 from tests.cli.shell import environment, start
 from tests.copies import copied
@@ -20,6 +21,8 @@ LARGE = {
     "asyncio", "ctypes", "hashlib", "httpcore", "httpx", "jsonschema", "pydantic", "rich", "socket",
     "wasmtime",
 }  # fmt: skip
+
+CLIENTS = {"httpcore", "httpx", "jsonschema", "pydantic", "rich"}
 
 REPORT = """
 import dataclasses, gc, json, sys
@@ -67,9 +70,12 @@ class Report:
 
 
 def reported(*words: str | Path) -> Report:
+    """Run a command as a user does who names no kernel: then a short fold is the reference's, and
+    needs no engine (CR-33)."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *map(str, words)],
-        env=environment(), capture_output=True, text=True, timeout=60, check=True,
+        env=environment(**{CORE_VARIABLE: ""}), capture_output=True, text=True, timeout=60,
+        check=True,
     )  # fmt: skip
     found = json.loads(done.stderr.splitlines()[-1])
     return Report(**{**found, "modules": set(found["modules"])})
@@ -125,6 +131,15 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
     assert not {"aos.core.kernel", "aos.host.world.engine", "aos.host.apply.apply"} & found
     assert len(found) <= 290
     assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 88
+
+
+def test_running_a_world_imports_no_client_of_http_and_nothing_that_reads_options(
+    template: Path, tmp_path: Path
+) -> None:
+    """C-12"""
+    found = imported("run", "--until-idle", "--world", copied(template, tmp_path / "world"))
+
+    assert {name.partition(".")[0] for name in found} & CLIENTS == set()
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 import tests.memory_world
-from aos.core.decide.answers import Admitted, Decided, Duplicate, admission
+from aos.core.decide.answers import Admitted, Decided, Duplicate, Refusal, Rule, admission
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.inputs import MIGRATE, EventInput, Input
 from aos.core.journal.ports import Call, Keep, Ran
@@ -22,7 +22,7 @@ from aos.core.journal.records import (
     Step,
 )
 from aos.core.journal.signing import is_signed
-from aos.core.kernel_protocol import KernelProtocol, OpenKernel, decided, step
+from aos.core.kernel_protocol import FrameBounds, KernelProtocol, OpenKernel, decided, step
 from aos.core.limits import Limits
 from aos.errors import Damage
 from aos.host.errors import Stopping
@@ -30,12 +30,14 @@ from aos.manifest.names import EFFECT_CANCEL
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
+from tests.core.busy import COPY
+from tests.core.busy import manifest as two_readers
 from tests.core.cases import CASE, case, cases, log_of, tell
 from tests.core.decide.test_migrate import migrating, to_counted
 from tests.core.desk import DESK, cancel, cell_id, desks, pay
 from tests.core.desk import tell as ask_desk
 from tests.fastcore.owned_kernel import OPENERS, KernelView
-from tests.memory_world import MemoryWorld
+from tests.memory_world import MemoryWorld, Module
 
 
 @pytest.fixture(autouse=True, params=OPENERS)
@@ -45,6 +47,9 @@ def opens(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Op
     monkeypatch.setattr(tests.memory_world, "open_kernel", opener)
     monkeypatch.setattr(tests.memory_world, "world_state", KernelView)
     return opener
+
+
+NO_BOUNDS = FrameBounds(2**64 - 1, 2**64 - 1)
 
 
 def root_of(world: MemoryWorld) -> Hash:
@@ -101,14 +106,14 @@ def test_a_step_waits_for_its_call_and_can_be_dropped() -> None:
 
 
 def test_an_input_is_admitted_with_the_answer_that_its_record_gives() -> None:
-    """CR-2: an event, a receipt, a command that abandons an intent, and a refused event."""
+    """CR-2: an event, a receipt, a command that ends open work, and a refused event."""
     world = cases()
     tell(world, "p", asks=1)
     tell(world, "q", asks=1)
     world.seal()
     settled = next(intent for intent in world.open() if intent.cell == case("p"))
     inputs: list[tuple[Input, type[Record]]] = [
-        (event("r"), Event),
+        (event("q"), Event),
         (world.receipt(settled, {"ref": "r"}), Receipt),
     ]
     for given, kind in inputs:
@@ -119,9 +124,26 @@ def test_an_input_is_admitted_with_the_answer_that_its_record_gives() -> None:
         assert world.kernel.admit(given, stamp) == admission(decision.record)
     seq = world.kernel.next_seq
     ended = world.control("end", cell=case("q"), status="failed")
-    assert ended == Admitted(seq=seq, abandoned=1)
+    assert ended == Admitted(seq=seq, dropped=1, abandoned=1)
     unknown = EventInput(schema="c/Unknown@1", value=encode({}))
     assert world.kernel.decide(unknown, stamp) == world.kernel.admit(unknown, stamp)
+
+
+def test_an_event_to_two_cells_is_answered_with_both_in_the_order_of_its_record() -> None:
+    """CR-2"""
+    modules: dict[str, Module] = {name: lambda _: {"state": None} for name in (DESK, COPY)}
+    world = MemoryWorld(two_readers(1), modules)
+    value = encode({"key": "a", "asks": [], "note": ""})
+    sent, stamp = EventInput(schema="t/Tell@1", value=value), world.stamp()
+    decision = world.kernel.decide(sent, stamp)
+    assert isinstance(decision, Decided)
+    assert isinstance(decision.record, Event)
+
+    answer = world.kernel.admit(sent, stamp)
+
+    assert isinstance(answer, Admitted)
+    assert answer.to == decision.record.to
+    assert {workflow for workflow, _ in answer.to} == {DESK, COPY}
 
 
 def test_a_step_is_ended_and_entered_by_one_call() -> None:
@@ -148,6 +170,77 @@ def test_a_step_is_ended_and_entered_by_one_call() -> None:
     first.seal()
     second.seal()
     assert root_of(first) == root_of(second)
+
+
+def test_inputs_are_admitted_by_one_call_until_the_frame_is_full() -> None:
+    """CR-2: with the same records and answers as one after another."""
+    first, second = cases(), cases()
+    inputs: list[Input] = [event(id) for id in ("a", "b", "b", "c", "d")]
+    inputs[2] = EventInput(schema="c/No@1", value=b"\xa0")
+    stamped = [(input, first.stamp()) for input in inputs]
+    answers = [first.kernel.admit(*one) for one in stamped[:4]]
+    bounds = FrameBounds(first.kernel.pending_bytes, 2**64 - 1)
+
+    assert list(second.kernel.admit_all(stamped, bounds)) == answers
+    assert [type(answer) for answer in answers] == [Admitted, Admitted, Refusal, Admitted]
+    assert list(second.kernel.admit_all(stamped[4:], bounds)) == [first.kernel.admit(*stamped[4])]
+    assert first.kernel.pending_bytes == second.kernel.pending_bytes
+    first.seal()
+    second.seal()
+    assert first.frames[-1].records == second.frames[-1].records
+
+
+def test_an_input_that_fails_leaves_those_before_it_in_the_frame(opens: OpenKernel) -> None:
+    """CR-10: the input that the host's exception meets has changed nothing."""
+    world = cases()
+    world.seal()
+    world.send("c/Go@1", {"id": "a", "asks": 1, "note": "go"})
+    world.run()
+
+    def fail(*_: bytes) -> bool:
+        raise Stopping("the world is stopping")
+
+    kernel = opens(
+        world=world.kernel.tip.world, read=world.read, find=world.places.get, verify=fail
+    )
+    for frame in world.frames:
+        kernel.follow(frame)
+    next_seq = kernel.next_seq
+    inputs: list[Input] = [event("b"), world.receipt(world.open()[0], {"ref": "r"})]
+
+    with pytest.raises(Stopping):
+        kernel.admit_all([(input, world.stamp()) for input in inputs], NO_BOUNDS)
+
+    assert kernel.next_seq == next_seq + 1
+    assert isinstance(kernel.admit(event("c"), world.stamp()), Admitted)
+
+
+def test_a_wrong_signature_is_refused_each_time() -> None:
+    world = cases()
+    world.send("c/Go@1", {"id": "a", "asks": 1, "note": "go"})
+    world.run()
+    forged = world.receipt(world.open()[0], {"ref": "r"}, forge={"signature": bytes(64)})
+
+    answers = [world.kernel.admit(forged, world.stamp()) for _ in range(2)]
+
+    rules = [answer.rule for answer in answers if isinstance(answer, Refusal)]
+    assert rules == [Rule.RECEIPT_SIGNATURE_IS_WRONG] * 2
+
+
+def test_a_step_that_ended_is_followed_by_the_head_of_the_ring() -> None:
+    world = cases()
+    kernel = world.kernel
+    kernel.admit_all([(event(id), world.stamp()) for id in "abc"], NO_BOUNDS)
+    calls = []
+    while (call := kernel.next()) is not None:
+        assert isinstance(call, Call)
+        calls.append(call)
+        kernel.end_step(world.runner.run(call))
+
+    assert len(calls) == 3
+    assert not kernel.has_work()
+    world.seal()
+    assert [step.cell for step in world.steps()] == [case(id) for id in "abc"]
 
 
 def test_the_record_of_a_failed_step_is_returned() -> None:

@@ -1,4 +1,4 @@
-"""Decide everything that kernels decide by a fast core, too, and compare.
+"""Decide everything that kernels decide by a second kernel, too, and compare.
 
     with deciding() as mirrors: ...       every ``Kernel`` of the block has a ``DecidingMirror``
 
@@ -31,7 +31,7 @@ Begin: TypeAlias = Callable[[DecideCore], Next]
 
 
 class DecidingMirror(Mirror):
-    """A fast core that decides what one kernel decides."""
+    """A second kernel that decides what one kernel decides."""
 
     core: DecideCore
 
@@ -116,8 +116,8 @@ class DecidingMirror(Mirror):
             raise Differs(f"{place}: blobs: {differing(left, right)}")
 
 
-def _shown(found: Next) -> str:
-    return repr(from_bytes(found.record) if isinstance(found, RecordDecided) else found)
+def _shown(decision: Next) -> str:
+    return repr(from_bytes(decision.record) if isinstance(decision, RecordDecided) else decision)
 
 
 def _or_damage(decide: Callable[[], Expected]) -> Expected:

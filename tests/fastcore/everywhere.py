@@ -1,4 +1,4 @@
-"""A pytest plugin: the fast core follows all kernels and restarts of any tests.
+"""A pytest plugin: the second kernel follows all kernels and restarts of any tests.
 
 pytest -p tests.fastcore.everywhere tests/core tests/flow
 """

@@ -1,4 +1,4 @@
-"""Fold everything that kernels fold by a fast core, too, and compare after each record and frame.
+"""Fold everything that kernels fold by a second kernel, too; compare after each record and frame.
 
     with mirrored(Mirror) as mirrors: ... every ``Kernel`` of the block has a ``Mirror``
     with followed() as followers: ...     every restart has a ``Follower``
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from aos.core import kernel as kernel_module
 from aos.core.decide.answers import Decided
-from aos.core.journal.frame import Frame
+from aos.core.journal.frame import Frame, read_frame
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import Record
@@ -39,7 +39,7 @@ class Differs(AssertionError):
 
 
 class Mirror:
-    """A fast core that follows one kernel."""
+    """A second kernel that follows one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -84,9 +84,9 @@ class Mirror:
 
     def seal(self, sealed: Sealed | None, salt: bytes, spilled: Mapping[Hash, bytes]) -> None:
         """Follow a seal with which the bytes of cells left memory: ``spilled``."""
-        found = on_owner(lambda: self.core.seal(salt))
-        if sealed is None or found is None:
-            if (sealed is None) != (found is None):
+        own_sealed = on_owner(lambda: self.core.seal(salt))
+        if sealed is None or own_sealed is None:
+            if (sealed is None) != (own_sealed is None):
                 raise Differs("one core sealed nothing")
             return
         self.frames += 1
@@ -94,10 +94,12 @@ class Mirror:
         named = self.named_blobs | (spilled.keys() if self.is_whole else set())
         first = sealed.frame.header.first
         expected = plain(sealed)
-        for name in SealedBytes.__slots__:
-            left, right = getattr(expected, name), getattr(found, name)
+        for name in SealedBytes._fields:
+            left, right = getattr(expected, name), getattr(own_sealed, name)
             if name == "new_pins":  # its host asks for the pins as a whole
                 continue
+            if name == "frame" and left.to_bytes() != right.to_bytes():
+                raise Differs(f"frame {first}: its bytes")
             if name == "blobs":  # a host may add others, such as modules
                 left = {hash: left[hash] for hash in left.keys() & named}
                 right = {hash: right[hash] for hash in right.keys() & named}
@@ -118,26 +120,23 @@ class Mirror:
 def plain(sealed: Sealed) -> SealedBytes:
     """A sealed frame as a core answers with it."""
     return SealedBytes(
-        hash=sealed.frame.hash,
-        frame=sealed.frame.to_bytes(),
+        frame=read_frame(sealed.frame.to_bytes()),
         blobs=dict(sealed.blobs),
         replaced=dict(sealed.replaced),
         opened_intents=tuple(map(plain_intent, sealed.opened_intents)),
-        settled=tuple((each.intent, each.seq, each.receipt) for each in sealed.settled),
+        settled=sealed.settled,
         abandoned=sealed.abandoned,
         canceled=sealed.canceled,
         erased=sealed.erased,
-        submissions=tuple(
-            (each.submission_id, each.seq, each.payload) for each in sealed.submissions
-        ),
-        snapshots=tuple((each.seq, each.at, each.document) for each in sealed.snapshots),
+        submissions=sealed.submissions,
+        snapshots=sealed.snapshots,
         new_pins=(),
     )
 
 
 def plain_intent(intent: OpenIntent) -> IntentBytes:
     """An intent as a core answers with it."""
-    fields = {name: getattr(intent, name) for name in IntentBytes.__slots__}
+    fields = {name: getattr(intent, name) for name in IntentBytes._fields}
     return IntentBytes(**{**fields, "effect": intent.effect.name})
 
 
@@ -178,16 +177,20 @@ def compare_states(state: State, core: FoldCore) -> None:
     """Both have the same snapshot: one document, which names all else by its hash."""
     blobs: dict[Hash, bytes] = {}
     document = taken(state, blobs)
-    found = on_owner(core.take)
-    if (document, state.tip.seq, state.tip.frame) != (found.document, found.at, found.frame):
+    own_snapshot = on_owner(core.take)
+    if (document, state.tip.seq, state.tip.frame) != (
+        own_snapshot.document,
+        own_snapshot.at,
+        own_snapshot.frame,
+    ):
         expected_fields: Any = decode_record(blobs[document])
-        found_fields: Any = decode_record(found.blobs[found.document])
+        found_fields: Any = decode_record(own_snapshot.blobs[own_snapshot.document])
         parts = differing(expected_fields, found_fields)
         raise Differs(f"the states after record {state.tip.seq} differ: {parts}")
 
 
 class Follower:
-    """A fast core that folds the stored frames that a state folds."""
+    """A second kernel that folds the stored frames that a state folds."""
 
     def __init__(self, state: State, read: BlobReader) -> None:
         self.state = state

@@ -22,11 +22,16 @@ SWITCH: Final = 120
 
 @dataclass(frozen=True)
 class Mutant:
-    """A defect: the expression between ``[[`` and ``]]`` in the text of a file becomes another."""
+    """A defect: the expression between ``[[`` and ``]]`` in the text of a file becomes another.
+
+    ``test`` is the test of ``tests/core/test_kernel_protocol.py`` that finds it; without a name,
+    lockstep with other worlds does.
+    """
 
     file: str
     text: str
     altered: str
+    test: str = ""
 
     def written_into(self, source: str, number: int) -> str:
         """The source with both expressions, and the question which of them holds."""
@@ -43,8 +48,85 @@ class Mutant:
 STEP, FOLD, OWED = "decide/step.rs", "state/fold.rs", "decide/owed.rs"
 SETTLE, ADMIT, ROUTING = "decide/settle.rs", "decide/admit.rs", "decide/routing.rs"
 IDENTITY, CONTROL = "journal/identity.rs", "decide/control.rs"
+DECIDING, OPERATIONS, KERNEL = "deciding.rs", "operations.rs", "kernel.rs"
+SIGNING = "journal/signing.rs"
+
+ADMITS = "test_an_input_is_admitted_with_the_answer_that_its_record_gives"
+REACHES_TWO = "test_an_event_to_two_cells_is_answered_with_both_in_the_order_of_its_record"
+ENDS_STEP = "test_a_step_is_ended_and_entered_by_one_call"
+FAILS_STEP = "test_the_record_of_a_failed_step_is_returned"
+TOGETHER = "test_inputs_are_admitted_by_one_call_until_the_frame_is_full"
+FAILS_LATER = "test_an_input_that_fails_leaves_those_before_it_in_the_frame"
+NEXT_STEP = "test_a_step_that_ended_is_followed_by_the_head_of_the_ring"
+WRONG_AGAIN = "test_a_wrong_signature_is_refused_each_time"
+HAS_BLOBS = "test_the_blobs_of_the_frame_that_is_being_filled_are_counted_until_it_is_sealed"
+OWED_FIRST = "test_an_owed_receipt_comes_before_a_step_and_needs_no_runner"
+HOST_FAILS = "test_an_exception_of_a_function_of_the_host_has_changed_nothing"
+
+ONE_CALL: Final = (
+    # The answer, which is written before the record is entered.
+    Mutant(DECIDING, "ADMITTED);\n    put_u64(out, [[record.seq()]]);", "record.seq() + 1", ADMITS),
+    Mutant(DECIDING, "Record::Event(event) => [[&event.to]],", "&[]", ADMITS),
+    Mutant(
+        DECIDING,
+        "put_list(out, [[to]], put_cell_id);\n    let outcome",
+        "&*to.iter().rev().cloned().collect::<Vec<_>>().leak()",
+        REACHES_TWO,
+    ),
+    Mutant(DECIDING, "Record::Receipt(receipt) => [[Some(receipt.outcome)]],", "None", ADMITS),
+    Mutant(DECIDING, "Control(control) => ([[control.dropped.unwrap_or(0)]],", "0", ADMITS),
+    Mutant(DECIDING, "[[control.abandoned.len()]]),\n        _ => (0, 0)", "0", ADMITS),
+    Mutant(
+        DECIDING,
+        "let failed = [[matches!(record, Record::Faulted(_))]].then(",
+        "false",
+        FAILS_STEP,
+    ),
+    Mutant(
+        DECIDING,
+        "put_list(out, [[failed]], |out, data| put_data(out, &data));",
+        "Some(to_bytes(record))",
+        ENDS_STEP,
+    ),
+    # The status after it: one of before the record, or of another record.
+    Mutant(OPERATIONS, "[[self.kernel().enter()?]];", "()", ENDS_STEP),
+    Mutant(
+        OPERATIONS,
+        "[[put_status(out, kernel)]];\n                put_next",
+        "{ let at = out.len(); put_status(out, kernel); out[at] += 1; }",
+        ENDS_STEP,
+    ),
+    Mutant(
+        OPERATIONS,
+        "[[put_status(out, self.kernel())]];\n        Ok(())",
+        "{ let at = out.len(); put_status(out, self.kernel()); out[at] += 1; }",
+        ADMITS,
+    ),
+    # Several inputs of one call, and the step that is begun when one ends.
+    Mutant(OPERATIONS, "if [[bytes as u64 >= bytes_max]] ||", "false", TOGETHER),
+    Mutant(OPERATIONS, "self.is_changing = [[false]];\n        Ok(())", "true", FAILS_LATER),
+    Mutant(OPERATIONS, "match kernel.next([[true]]) {", "false", NEXT_STEP),
+    Mutant(SIGNING, "if [[is_valid]] {\n            let mut valid", "true", WRONG_AGAIN),
+    Mutant(OPERATIONS, "self.is_changing = [[false]];\n        answer", "true", HOST_FAILS),
+    # The order in which records are decided and entered.
+    Mutant(
+        KERNEL,
+        "if [[!self.state.owed.is_empty()]] {\n            let decided",
+        "false",
+        OWED_FIRST,
+    ),
+    Mutant(
+        KERNEL,
+        "let decided = [[self.decided.take()]].expect",
+        "self.decided.take().map(|it| Decided::of(it.record))",
+        HAS_BLOBS,
+    ),
+)
+"""Defects of inputs or a step that are decided and entered by one call of the core (CR-2): in the
+answers to their senders, in the status, in the order, and in the step that comes next."""
 
 MUTANTS: Final = (
+    *ONE_CALL,
     Mutant(STEP, "pages: [[ran.pages]],", "ran.pages + 1"),
     Mutant(STEP, "fuel: [[ran.fuel]],", "ran.fuel + 1"),
     Mutant(STEP, "output: [[content_hash(data)]],", "content_hash(&data[1..])"),

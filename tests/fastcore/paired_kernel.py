@@ -25,11 +25,12 @@ from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
 from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import CellId, Faulted, Record, Stamp
+from aos.core.journal.records import CellId, Faulted, Record, Stamp, Step
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import Kernel
 from aos.core.kernel_protocol import (
     CellView,
+    FrameBounds,
     KernelFigures,
     KernelMemory,
     KernelProtocol,
@@ -74,12 +75,14 @@ class PairedKernel(Kernel):
         """Those of the last frame: a host may store them only when it has the frame."""
         self._last: tuple[Decided, Decided] | None = None
         """The last decision of both."""
+        self._ran: Ran | None = None
+        """How the call of the last decision ended, if that is of a step."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         """A copy is the reference alone."""
         alone = Kernel.__new__(Kernel)
         memo[id(self)] = alone
-        own = {"second", "calls", "frames", "_parts", "_sealed_blobs", "_last"}
+        own = {"second", "calls", "frames", "_parts", "_sealed_blobs", "_last", "_ran"}
         parts = {name: part for name, part in vars(self).items() if name not in own}
         vars(alone).update(copy.deepcopy(parts, memo))
         return alone
@@ -183,6 +186,34 @@ class PairedKernel(Kernel):
         self._compare_sizes()
         return answer
 
+    def admit_all(
+        self, inputs: Sequence[tuple[Input, Stamp]], bounds: FrameBounds
+    ) -> Sequence[Answer]:
+        if not self.is_pair:
+            return super().admit_all(inputs, bounds)
+
+        def one() -> Sequence[Answer]:
+            answers: list[Answer] = []
+            for input, stamp in inputs:
+                decision = super(PairedKernel, self).decide(input, stamp)
+                if isinstance(decision, Decided):
+                    super(PairedKernel, self).enter(decision)
+                    answers.append(admission(decision.record))
+                else:
+                    assert isinstance(decision, Answer)
+                    answers.append(decision)
+                sizes = FrameBounds(self.pending_bytes, self.pending_blob_bytes)
+                if any(size >= bound for size, bound in zip(sizes, bounds, strict=True)):
+                    break
+            return answers
+
+        try:
+            return self._both(
+                f"admit {len(inputs)}", one, lambda: self.second.admit_all(inputs, bounds), list
+            )[0]
+        finally:
+            self._compare_sizes()
+
     def next(self, *, steps: bool = True) -> Call | Decided | None:
         return self._decided(
             f"next, steps={steps}",
@@ -191,9 +222,18 @@ class PairedKernel(Kernel):
         )
 
     def ran(self, ran: Ran) -> Request | Decision:
-        return self._decided(
+        decision = self._decided(
             "ran", lambda: super(PairedKernel, self).ran(ran), lambda: self.second.ran(ran)
         )
+        if isinstance(decision, Decided) and isinstance(decision.record, Step | Faulted):
+            self._ran = ran
+        return decision
+
+    def _end_step(self, ran: Ran) -> None:
+        """Begin the step again by the second kernel, and end it by one call, which begins the next
+        one ahead."""
+        assert isinstance(self.second.next(), Call)
+        self.second.end_step(ran)
 
     def end_step(self, ran: Ran) -> Faulted | None:
         self._last = None
@@ -217,7 +257,7 @@ class PairedKernel(Kernel):
         return self._decided("kept", super().kept, self.second.kept)
 
     def _decided(self, operation: str, one: Callable[[], T], two: Callable[[], Any]) -> T:
-        self._last = None
+        self._last = self._ran = None
         left, right = self._both(operation, one, two, _decision)
         if isinstance(left, Decided):
             self._last = left, right
@@ -234,10 +274,12 @@ class PairedKernel(Kernel):
     def enter(self, decided: Decided) -> None:
         last = self._last
         other = last[1] if last is not None and decided is last[0] else decided
+        ran = self._ran if other is not decided else None
+        self._ran = None
         self._both(
             f"enter {decided.record!r:.300}",
             lambda: super(PairedKernel, self).enter(decided),
-            lambda: self.second.enter(other),
+            lambda: self.second.enter(other) if ran is None else self._end_step(ran),
         )
         self._compare_sizes()
 
@@ -469,8 +511,8 @@ def _sealed(sealed: Sealed | None) -> Any:
     if sealed is None:
         return None
     bytes_of = plain(sealed)
-    fields = {name: getattr(bytes_of, name) for name in bytes_of.__slots__}
-    return {**fields, "tip": sealed.tip, "intents": sealed.opened_intents}
+    data = sealed.frame.to_bytes()
+    return {**bytes_of._asdict(), "data": data, "tip": sealed.tip, "intents": sealed.opened_intents}
 
 
 def _cell(cell: CellView | None) -> Any:

@@ -26,7 +26,7 @@ def test_a_core_with_another_hash_is_refused(tmp_path: Path) -> None:
         buffer.read_core(tmp_path)
 
     words = str(refused.value)
-    assert "the fast core was altered after it was built" in words
+    assert "the second kernel was altered after it was built" in words
     assert (SHIPPED / "core.sha256").read_text().strip() in words
     assert "--core python" in words
 
@@ -36,7 +36,7 @@ def test_a_core_without_one_of_its_files_is_refused(tmp_path: Path, name: str) -
     for each in {"core.wasm", "core.sha256"} - {name}:
         shutil.copyfile(SHIPPED / each, tmp_path / each)
 
-    with pytest.raises(Damage, match="the fast core cannot be read") as refused:
+    with pytest.raises(Damage, match="the second kernel cannot be read") as refused:
         buffer.read_core(tmp_path)
 
     assert name in str(refused.value)

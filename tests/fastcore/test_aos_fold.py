@@ -109,9 +109,9 @@ def lived_in(world: Path) -> Path:
 
 
 def test_the_crates_own_tests_pass(cargo: Callable[..., str]) -> None:
-    said = cargo("test", "--workspace")
+    output = cargo("test", "--workspace")
 
-    assert said.count("test result: ok") >= 2
+    assert output.count("test result: ok") >= 2
 
 
 def test_the_vectors_of_signatures_are_the_references() -> None:

@@ -1,4 +1,4 @@
-"""The fast core reads and writes records, frames and values as the reference, and says the same."""
+"""The second kernel reads and writes records, frames and values as the reference, in its words."""
 
 from __future__ import annotations
 

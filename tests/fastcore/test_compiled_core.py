@@ -166,7 +166,7 @@ def test_without_a_cache_each_process_compiles_the_core_and_reports_it(
     problem = "others may write to the folder: expected 0700, found 0777"
     assert notes == [
         f"{cache.folder}: compiled modules are not kept: {problem}",
-        "the fast core is compiled now, which takes some seconds",
+        "the second kernel is compiled now, which takes some seconds",
     ]
     assert list(cache.folder.iterdir()) == []
     assert not is_cached(cache)

@@ -1,4 +1,4 @@
-"""The fast core decides as the reference: worlds of other tests, decision by decision."""
+"""The second kernel decides as the reference: worlds of other tests, decision by decision."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def worlds() -> Worlds:
 def examples(world: MemoryWorld, proposal: int, seen: Hash) -> list[Example]:
     first, second, once = world.open()
     of = world.state.world
-    told = encode({"key": "a", "asks": [], "note": ""})
+    event_value = encode({"key": "a", "asks": [], "note": ""})
 
     def receipt(input: ReceiptInput) -> ReceiptInput:
         return replace(input, signature=WORLD_KEY.sign(input.message(of)).signature)
@@ -137,7 +137,7 @@ def examples(world: MemoryWorld, proposal: int, seen: Hash) -> list[Example]:
     mark = world.state.snapshot
     assert mark is not None
     return [
-        Example(EventInput(schema="t/Tell@1", value=told, submission_id="one")),
+        Example(EventInput(schema="t/Tell@1", value=event_value, submission_id="one")),
         Example(world.receipt(first, {"ref": "r"}), receipt),
         Example(batched[0], receipt),
         Example(world.frame_of(second, 9), stream),

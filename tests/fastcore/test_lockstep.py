@@ -1,4 +1,4 @@
-"""The fast core folds as the reference: worlds of other tests, record by record, and restarts."""
+"""The second kernel folds as the reference: worlds of other tests by record, and restarts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Lockstep finds each of forty defects that a build of the second kernel has on purpose."""
+"""Lockstep finds each of some sixty defects that a build of the second kernel has on purpose."""
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from functools import partial
@@ -10,14 +11,18 @@ from typing import Any
 import pytest
 
 from aos.author.recorded_build import INCOMPARABLE, MISSING
+from aos.fastcore import fast_kernel
 from aos.fastcore.buffer import CoreCode
 from aos.fastcore.decide_core import DecideCore
-from aos.fastcore.errors import CoreDefect
+from aos.fastcore.errors import CoreDefect, CoreUnusable
+from aos.host.errors import Stopping
 from tests import test_scenarios
+from tests.core import test_kernel_protocol
 from tests.fastcore import deciding as deciding_module
 from tests.fastcore.deciding import deciding
 from tests.fastcore.lockstep import Differs
-from tests.fastcore.mutants import MUTANTS, altered_crate, switched
+from tests.fastcore.mutants import HOST_FAILS, MUTANTS, OWED_FIRST, altered_crate, switched
+from tests.fastcore.paired_kernel import open_paired, paired
 from tests.fastcore.test_build import CORE, CRATE
 from tests.sim import ends
 from tests.tools import long_form, missing
@@ -29,7 +34,7 @@ SEEDS = range(1, 13)
 
 def test_each_defect_is_in_the_sources_once() -> None:
     """It needs no compiler: the long form builds and finds them."""
-    assert len(MUTANTS) >= 40
+    assert len(MUTANTS) >= 55
     for number, mutant in enumerate(MUTANTS, 1):
         mutant.written_into((CRATE / "src" / mutant.file).read_text("utf-8"), number)
 
@@ -37,6 +42,12 @@ def test_each_defect_is_in_the_sources_once() -> None:
 def test_the_shipped_core_has_no_switch() -> None:
     assert not (CRATE / "src/mutants.rs").exists()
     assert b"mutants" not in CORE.read_bytes()
+
+
+def test_a_defect_that_one_test_finds_names_one_of_the_protocol() -> None:
+    named = {mutant.test for mutant in MUTANTS} - {""}
+    assert named <= vars(test_kernel_protocol).keys()
+    assert {OWED_FIRST, HOST_FAILS} <= named
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +85,21 @@ class Switched(DecideCore):
 ALTERED: list[CoreCode] = []
 
 
+def play(test: str) -> None:
+    """Run a test of the protocol with a pair of kernels."""
+    body = getattr(test_kernel_protocol, test)
+    arguments = {"opens": open_paired, "problem": Stopping("the world is stopping")}
+    names = inspect.signature(body).parameters
+    with paired() as pairs:
+        body(**{name: arguments[name] for name in names})
+    assert "opens" in names or all(pair.calls for pair in pairs)
+
+
+@pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS} - {""}))
+def test_without_a_defect_the_test_that_finds_it_passes(test: str) -> None:
+    play(test)
+
+
 def worlds() -> Any:
     """Worlds that may meet a defect, the cheapest first."""
     for path in SCENARIOS:
@@ -91,6 +117,12 @@ def test_lockstep_finds_a_defect(
     ALTERED[:] = [altered]
     monkeypatch.setattr(Switched, "number", number)
     monkeypatch.setattr(deciding_module, "DecideCore", Switched)
+    monkeypatch.setattr(fast_kernel, "DecideCore", Switched)
+    test = MUTANTS[number - 1].test
+    if test:
+        with pytest.raises((Differs, CoreDefect, CoreUnusable)):
+            play(test)
+        return
     for world in worlds():
         with ends.manifests_read_once(), deciding():
             try:

@@ -1,4 +1,4 @@
-"""Indexes, entries, chunks and snapshots: the fast core writes and refuses them as aos.core."""
+"""Indexes, entries, chunks and snapshots: the second kernel writes and refuses them as aos.core."""
 
 from __future__ import annotations
 

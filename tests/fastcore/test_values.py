@@ -1,4 +1,4 @@
-"""The fast core reads schemas, values and manifests as the reference, and says the same."""
+"""The second kernel reads schemas, values and manifests as the reference, and says the same."""
 
 from __future__ import annotations
 

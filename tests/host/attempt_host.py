@@ -13,12 +13,14 @@ import sys
 from pathlib import Path
 
 from aos.core.decide.answers import Answer
+from aos.errors import AosError
 from aos.host import process
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.receipts import Receipts
-from aos.host.executors.task import Outcome, Report, report_to_stderr
+from aos.host.executors.task import Lost, OnAnswer, Report, WorkItem, report_to_stderr
 from aos.host.process import Ended, RunSettings, run_world
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome
 
 EFFECTS = f"{Path(__file__).parent / 'attempt_effects.py'}:effects"
 
@@ -30,19 +32,25 @@ class Striking(Receipts):
     who = "node"
     executor: PythonExecutor
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        if self.pass_("before-begin"):
-            while self.executor._process.is_ready:  # noqa: ASYNC110  # until the death of another process is known
-                await asyncio.sleep(0.001)
-        answer = await super().begin(intent, attempt, problem)
-        self.pass_("after-begin")
-        return answer
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        point = "settle" if isinstance(item, Outcome) else "begin"
+        is_struck = self.pass_(f"before-{point}")
 
-    async def settle(self, outcome: Outcome) -> Answer:
-        self.pass_("before-settle")
-        answer = await super().settle(outcome)
-        self.pass_("after-settle")
-        return answer
+        def answered(answer: Answer | Lost | AosError) -> None:
+            self.pass_(f"after-{point}")
+            on_answer(answer)
+
+        if is_struck and point == "begin":
+            self.submit_after_death(item, answered)
+        else:
+            super().submit(item, answered)
+
+    def submit_after_death(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        """Submit an item once the death of the worker is known."""
+        if self.executor._process.is_ready:
+            asyncio.get_running_loop().call_later(0.001, self.submit_after_death, item, on_answer)
+        else:
+            super().submit(item, on_answer)
 
     def pass_(self, point: str) -> bool:
         """Whether the worker was killed here."""

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aos.core.decide.answers import Answer, Refusal
-from aos.host.executors.task import Outcome, Task
+from aos.host.executors.task import Task
 from aos.host.process import RunSettings, Started, run_world
+from aos.worker.outcome import Outcome
 from tests.host.test_process import Echo
 
 
@@ -40,7 +41,7 @@ class Noting(Echo):
             asyncio.get_running_loop().call_later(delay_s, self.settle, task)
 
     def settle(self, task: Task) -> None:
-        assert self.settling is not None
+        assert self.outbox is not None
 
         def on_end(_: Outcome, answer: Answer | None) -> None:
             if answer is not None and not isinstance(answer, Refusal):
@@ -51,7 +52,7 @@ class Noting(Echo):
             intent=task.intent, effect=task.effect.name, attempt=1, status="ok",
             payload=task.params, started_ns=now, finished_ns=now,
         )  # fmt: skip
-        self.settling.begin(outcome, on_end)
+        self.outbox.settle(outcome, on_end)
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ from tests.memory_world import (
 
 COUNTER, ASKER = "t/counter@1", "t/asker@1"
 ADD, ASK, ECHO = "t/Add@1", "t/Ask@1", "t/echo@1"
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 NODES: list[Mapping[str, object]] = [
     schema(ADD, {"record": {"key": {"text": {}}, "by": {"int": {}}}}),

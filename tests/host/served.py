@@ -17,7 +17,7 @@ from aos.core.journal.records import Principal
 from aos.host.door.protocol import LENGTH_BYTES, pack, short_path, unpack
 from aos.host.door.server import Server
 from aos.host.executors.receipts import Receipts
-from aos.host.fields import Message
+from aos.message_fields import Message
 from aos.store.lock import WorldLock
 from aos.values.digests import Hash, hash_text
 from tests.host.rig import TIMEOUT_S, Rig, running

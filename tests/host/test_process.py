@@ -18,7 +18,7 @@ import pytest
 
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
 from aos.core.journal.faults import FaultKind
-from aos.core.journal.inputs import EventInput
+from aos.core.journal.inputs import AttemptInput, EventInput
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt, Record, Start
 from aos.errors import BadUsage, Refused, Unavailable
@@ -27,9 +27,9 @@ from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Stopping
 from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.redelivery import left_open
-from aos.host.executors.settling import Settling
-from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, TaskExecutor
+from aos.host.executors.task import ExecutorStats, Task, TaskExecutor, WorkJournal
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
@@ -42,6 +42,7 @@ from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash
+from aos.worker.outcome import Outcome
 from tests.answers import word
 from tests.copies import copied
 from tests.core.desk import ONCE as ONCE_DESK
@@ -65,10 +66,10 @@ class Echo:
     canceled: list[Hash] = field(default_factory=list)
     answers: list[Answer | None] = field(default_factory=list)
     manifests: list[Hash] = field(default_factory=list)
-    settling: Settling | None = None
+    outbox: JournalOutbox | None = None
 
-    async def start(self, settle: Settle) -> None:
-        self.settling = Settling(self.name, settle, lambda _: None)
+    async def start(self, journal: WorkJournal) -> None:
+        self.outbox = JournalOutbox(self.name, journal, lambda _: None)
 
     def use(self, effective: Effective) -> None:
         self.manifests.append(effective.hash)
@@ -80,7 +81,7 @@ class Echo:
                 self.settle(task)
 
     def settle(self, task: Task) -> None:
-        assert self.settling is not None
+        assert self.outbox is not None
         outcome = Outcome(
             intent=task.intent,
             effect=task.effect.name,
@@ -93,14 +94,14 @@ class Echo:
             key_id=bytes(32) if self.forged else None,
             signature=bytes(64) if self.forged else None,
         )
-        self.settling.begin(outcome, lambda _, answer: self.answers.append(answer))
+        self.outbox.settle(outcome, lambda _, answer: self.answers.append(answer))
 
     def cancel(self, intents: Sequence[Hash]) -> None:
         self.canceled += intents
 
     async def stop(self) -> None:
-        if self.settling is not None:
-            await self.settling.drain(1.0)
+        if self.outbox is not None:
+            await self.outbox.drain(1.0)
 
     def stats(self) -> ExecutorStats:
         return ExecutorStats(running=0, queued=0, settled=len(self.answers))
@@ -750,16 +751,15 @@ def test_an_effect_that_is_left_to_clients_is_open_work_without_a_word(world: Pa
         link = Link(open_folder(world))
         with open_reader(world) as reader:
             intents = list(reader.state.intents.values())
-        answers = await link.settle(
-            [
-                Outcome(
-                    intent=each.intent, effect=ECHO, attempt=1, status="ok",
-                    payload=encode({"word": "hello"}), started_ns=each.opened_ns,
-                    finished_ns=each.opened_ns,
-                )
-                for each in intents
-            ]
-        )  # fmt: skip
+        outcomes = [
+            Outcome(
+                intent=each.intent, effect=ECHO, attempt=1, status="ok",
+                payload=encode({"word": "hello"}), started_ns=each.opened_ns,
+                finished_ns=each.opened_ns,
+            )
+            for each in intents
+        ]  # fmt: skip
+        answers = await asyncio.gather(*map(link.answer, outcomes))
         assert {type(each) for each in answers} == {Admitted}
         await link.close()
         return await running
@@ -812,7 +812,9 @@ def test_a_begun_attempt_of_an_effect_of_clients_is_not_called_lost_at_a_start(
             )
             await up.wait()
             link = Link(open_folder(path))
-            assert isinstance(await link.begin(intent.intent, 1, None), Admitted)
+            assert isinstance(
+                await link.answer(AttemptInput(intent=intent.intent, attempt=1)), Admitted
+            )
             await link.close()
             await asyncio.to_thread(ask_running, path, "stop")
             await running

@@ -13,6 +13,9 @@ from typing import TypeAlias
 SendBytes: TypeAlias = Callable[[bytes], object]
 HostileAnswer: TypeAlias = Callable[[SendBytes], object]
 
+PATIENCE_S = 60.0
+"""Seconds after which a client that has not left is a failure of the test."""
+
 _PACKED = gzip.compress(bytes(16 * 1024 * 1024))
 
 
@@ -33,13 +36,22 @@ def dripping_header(send: SendBytes) -> None:
 
 @contextmanager
 def receiving(answer: HostileAnswer) -> Iterator[str]:
-    """Serve such answers for the block; give the URL."""
+    """Serve such answers for the block; give the URL. Fail if a client stays for a minute."""
+    outlasted = threading.Event()
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.recv(1_048_576)
+            end_s = time.monotonic() + PATIENCE_S
+
+            def send(data: bytes) -> None:
+                if time.monotonic() > end_s:
+                    outlasted.set()
+                    raise TimeoutError
+                self.request.sendall(data)
+
             with suppress(OSError):
-                answer(self.request.sendall)
+                answer(send)
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
@@ -48,3 +60,4 @@ def receiving(answer: HostileAnswer) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
+    assert not outlasted.is_set(), f"the client did not give up within {PATIENCE_S:g} s"

@@ -25,6 +25,7 @@ from tests.host import puppet
 from tests.page.browser import Browser, read_page
 from tests.page.in_browser.page_process import served
 from tests.page.test_page_safety import hashes
+from tests.run_core import run_core
 from tests.tools import long_form
 
 WAIT_S = 60.0
@@ -243,7 +244,7 @@ def test_a_world_whose_process_was_killed_and_started_again_is_shown(
                 break
             browser.wait(0.05)
         assert browser.get(f"{mine}.json").json()["process"]["pid"] == process.pid
-        assert "python runs it" in " ".join(read_page(browser.get(mine)).text.split())
+        assert f"{run_core().value} runs it" in " ".join(read_page(browser.get(mine)).text.split())
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         answer = browser.get(mine)

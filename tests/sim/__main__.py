@@ -2,6 +2,7 @@
 
 python -m tests.sim 10000            seeds 0 to 9999
 python -m tests.sim 5..9             seeds 5 to 9
+python -m tests.sim 4711..99999      continue a run of 100,000 seeds that ended at seed 4711
 python -m tests.sim 7..7 --keep 0,3  run some commands of one seed and print the trace
 """
 
@@ -40,17 +41,26 @@ def seeds_of(text: str) -> tuple[int, int]:
 class Tally:
     """Counts over the reports that the workers have sent so far."""
 
-    wanted: int
+    first: int
+    last: int
     began: float = field(default_factory=time.monotonic)
     done: int = 0
     records: int = 0
     failures: list[str] = field(default_factory=list)
     digests: dict[int, str] = field(default_factory=dict)
+    next_seed: int = -1
+    """The first seed that has not ended: with it, a run that was stopped continues."""
+    ended_early: set[int] = field(default_factory=set)
+    """Seeds after ``next_seed`` that have ended: the processes run at their own pace."""
+
+    def __post_init__(self) -> None:
+        self.next_seed = self.first
 
     def take(self, told: dict[str, Any]) -> None:
         seed = told["seed"]
         if "check" in told:
             self.fail(told["report"])
+            self.end(seed)
             return
         digest = self.digests.pop(seed, None)
         if digest is None:
@@ -58,8 +68,24 @@ class Tally:
             self.records += told["records"]
             if seed % SHARED == 0:
                 self.digests[seed] = told["digest"]
+                return
         elif digest != told["digest"]:
             self.fail(f"seed {seed}: two processes came to different journals (K-7)")
+        self.end(seed)
+
+    def end(self, seed: int) -> None:
+        """Note that nothing of this seed is left to run."""
+        if seed >= self.next_seed:
+            self.ended_early.add(seed)
+        while self.next_seed in self.ended_early:
+            self.ended_early.remove(self.next_seed)
+            self.next_seed += 1
+
+    def rest(self) -> str:
+        """The command that continues this run; empty after the last seed."""
+        if self.next_seed > self.last:
+            return ""
+        return f"continue: make sim SEEDS={self.next_seed}..{self.last}"
 
     def fail(self, report: str) -> None:
         self.failures.append(report)
@@ -69,18 +95,21 @@ class Tally:
         seconds = time.monotonic() - self.began
         rate = self.done / seconds if seconds else 0.0
         return (
-            f"{self.done}/{self.wanted} seeds, {self.records} records, "
-            f"{len(self.failures)} failures, {rate:.1f} seeds/s"
+            f"{self.done}/{self.last - self.first + 1} seeds, next {self.next_seed}, "
+            f"{self.records} records, {len(self.failures)} failures, {rate:.1f} seeds/s"
         )
 
 
 def run_all(first: int, last: int) -> int:
-    """Run seeds in processes of their own; 0 when all kept every promise."""
-    tally = Tally(last - first + 1)
+    """Run seeds in processes of their own; 0 when all kept every promise.
+
+    If it ends before the last seed, by Ctrl-C too, it prints the command that continues it.
+    """
+    tally = Tally(first, last)
     lines: queue.Queue[str | None] = queue.Queue()
     children = [_start(first, last, worker, lines) for worker in range(WORKERS)]
     left = len(children)
-    said = 0.0
+    said, stopped = 0.0, False
     try:
         while left and len(tally.failures) < FAILURES_MAX:
             line = lines.get()
@@ -91,11 +120,17 @@ def run_all(first: int, last: int) -> int:
             if time.monotonic() - said > 1.0:
                 said = time.monotonic()
                 say(f"\r{tally.line()}", end="")
+    except KeyboardInterrupt:
+        stopped = True
     finally:
         for child in children:
             child.terminate()
         codes = [child.wait() for child in children]
     say(f"\r{tally.line()}")
+    if tally.rest():
+        say(tally.rest())
+    if stopped:
+        return 130
     if left == 0 and any(codes):
         say(f"a worker ended by itself with {codes}")
         return 1
@@ -110,6 +145,7 @@ def _start(
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONHASHSEED": str(worker + 1)},
+        process_group=0,  # Ctrl-C is for this process, which ends the others
     )
 
     def read() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,7 +128,7 @@ def test_seeds_are_a_count_or_a_range() -> None:
 
 
 def test_two_processes_that_differ_are_a_failure() -> None:
-    tally = Tally(2)
+    tally = Tally(0, 2)
     same = {"seed": 0, "records": 3, "digest": "aa"}
 
     tally.take(same)
@@ -136,6 +138,46 @@ def test_two_processes_that_differ_are_a_failure() -> None:
 
     tally.take({**same, "seed": SHARED, "digest": "bb"})
     assert "two processes came to different journals" in tally.failures[0]
+
+
+def test_a_run_that_is_stopped_continues_with_the_first_seed_that_has_not_ended() -> None:
+    """SIM-20: a seed that all processes run has ended when all of them have."""
+    tally = Tally(SHARED - 1, SHARED + 3)
+    shared = {"seed": SHARED, "records": 3, "digest": "aa"}
+    nexts = []
+    for told in (
+        {**shared, "seed": SHARED + 1},
+        {**shared, "seed": SHARED - 1},
+        shared,
+        shared,
+        {"seed": SHARED + 2, "check": "model", "report": "on purpose"},
+    ):
+        tally.take(told)
+        nexts.append(tally.next_seed - SHARED)
+
+    assert nexts == [-1, 0, 0, 2, 3]
+    assert tally.rest() == f"continue: make sim SEEDS={SHARED + 3}..{SHARED + 3}"
+    assert f"3/5 seeds, next {SHARED + 3}, 9 records, 1 failures" in tally.line()
+    tally.take({**shared, "seed": SHARED + 3})
+    assert tally.rest() == ""
+
+
+def test_ctrl_c_ends_a_run_with_the_command_that_continues_it() -> None:
+    """SIM-20"""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.sim", "100000"], stdout=subprocess.PIPE, process_group=0
+    )
+    assert process.stdout is not None
+    try:
+        begun = process.stdout.read(1)  # the first line of progress
+        os.killpg(process.pid, signal.SIGINT)
+        printed = process.communicate(timeout=60)[0].decode()
+    finally:
+        process.kill()
+
+    assert begun == b"\r"
+    assert process.returncode == 130
+    assert re.search(r"\ncontinue: make sim SEEDS=[0-9]{1,3}\.\.99999\n$", printed)
 
 
 def test_the_judges_of_the_core_share_no_code_with_it() -> None:

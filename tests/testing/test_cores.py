@@ -242,7 +242,7 @@ def test_a_core_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert core_of(stage(core="python")) == "python"
 
 
-# The thread of the fast core
+# The thread of the second kernel
 
 
 def test_all_worlds_share_one_thread_and_leave_no_core_behind() -> None:
@@ -315,7 +315,7 @@ def interrupted_soon() -> Iterator[None]:
 def test_a_run_without_end_that_is_interrupted_stops_no_other_world(
     core: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """T-8: the world of that run says so, at least on the fast core."""
+    """T-8: the world of that run says so, at least on the second kernel."""
     monkeypatch.setattr(sources, "INTERRUPTED_S", 0.1)
     use_another_thread(monkeypatch)
     world, other = stage(core=core, replay=False), stage(core="fast", replay=False)

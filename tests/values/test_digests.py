@@ -21,6 +21,14 @@ def test_a_digest_is_over_the_array_behind_its_domain(domain: str, parts: list[A
     assert digest(domain, *parts) == blake3(naive.encode([domain, *parts])).digest()
 
 
+@pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20])
+def test_a_digest_of_a_long_part_is_the_same_hash(size: int) -> None:
+    """V-60: it is hashed without a copy."""
+    parts: list[Any] = ["text", bytes(size), 7, b"\1" * size]
+
+    assert digest("aos/test/1", *parts) == blake3(naive.encode(["aos/test/1", *parts])).digest()
+
+
 def test_a_content_hash_is_over_the_bytes_alone() -> None:
     """V-61: the official vector of BLAKE3 for no bytes."""
     assert hash_text(content_hash(b"")) == (

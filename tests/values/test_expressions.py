@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.values.expressions import FORMS, MAP_KEYS, SCALARS
+from aos.values.expressions import FORMS, MAP_KEYS, SCALARS, ReadTypes, read_types
 from aos.values.schema import SchemaProblems, compile_schemas
 from tests.values.strategies import types
 
@@ -226,3 +227,48 @@ def test_one_wrong_leaf_anywhere_is_found(type_: Any, data: st.DataObject) -> No
     here["nope"] = {}
 
     assert problems(S=type_)[0].startswith(f"S#{pointer}: unknown type form")
+
+
+def nested(levels: int, inner: Any) -> Any:
+    return inner if levels == 0 else {"list": nested(levels - 1, inner)}
+
+
+OTHERS: dict[str, Any] = {
+    "o/Number": {"nat": {}},
+    "o/Maybe": {"option": {"ref": "o/Number"}},
+    "o/Nothing": {"unit": {}},
+    "o/Deep": nested(60, {"ref": "o/Maybe"}),
+}
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        {"S": {"ref": "o/Deep"}, "T": {"list": {"ref": "S"}}},
+        {"S": {"record": {"a": {"ref": "o/Number"}, "b": {"option": {"ref": "o/Number"}}}}},
+        {"S": {"option": {"ref": "o/Maybe"}}, "T": {"option": {"ref": "o/Nothing"}}},
+        {"S": {"ref": "T"}, "T": {"option": {"ref": "S"}}, "U": {"ref": "o/Maybe"}},
+        {"S": {"ref": "o/Unknown"}, "T": {"ref": "S"}, "U": {"option": {"ref": "o/Maybe"}}},
+        {"S": nested(4, {"ref": "o/Deep"}), "T": nested(5, {"ref": "o/Deep"})},
+        {
+            "S": {"ref": "T"},
+            "T": nested(3, {"ref": "o/Deep"}),
+            "U": {"list": {"list": {"ref": "S"}}},
+        },
+    ],
+    ids=["valid", "record", "options", "cycle", "unknown", "depth", "depth by a reference"],
+)
+def test_types_that_refer_to_types_read_before_are_checked_as_together(expressions: Any) -> None:
+    """V-20 to V-27"""
+
+    def outcome(read: Callable[[], dict[str, Any]]) -> list[Any]:
+        try:
+            return [(name, type_) for name, type_ in read().items() if name not in OTHERS]
+        except SchemaProblems as refused:
+            return list(refused.problems)
+
+    before = ReadTypes.of(OTHERS)
+
+    assert outcome(lambda: read_types(expressions, before)) == outcome(
+        lambda: read_types({**OTHERS, **expressions})
+    )

@@ -11,19 +11,14 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from aos.core.decide.answers import Answer
-from aos.host.executors.task import (
-    Halted,
-    Journaling,
-    Lost,
-    Outcome,
-    StreamFrame,
-    Task,
-    TaskExecutor,
-)
+from aos.core.journal.inputs import AttemptInput
+from aos.host.executors.task import Halted, Lost, OnAnswer, Task, TaskExecutor, WorkItem
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.outcome import Outcome, StreamFrame
+from tests import answers
 from tests.answers import SETTLED, TAKEN
 
 WORLD: Final = content_hash(b"a world")
@@ -139,16 +134,25 @@ class Journal:
     frames: list[StreamFrame] = field(default_factory=list)
     frame_answer: Answer | Lost = TAKEN
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        return await self._journal(Attempt("begun", intent, attempt, problem))
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        """Answer a frame at once, and anything else later, as a journal does."""
+        if isinstance(item, StreamFrame):
+            self.frames.append(item)
+            self.changed.set()
+            on_answer(self.frame_answer)
+        else:
+            answers.pass_on(self._answer(item), on_answer)
 
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        return await self._journal(Attempt("lost", intent, attempt, problem))
-
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
-        self.halts.append((intent, attempt, why))
-        self.changed.set()
-        return TAKEN
+    async def _answer(self, item: Outcome | AttemptInput) -> Answer:
+        match item:
+            case Outcome():
+                return await self._settle(item)
+            case AttemptInput(phase="held" | "parked" as phase):
+                why = Halted(phase, item.code or "", item.problem or "")
+                self.halts.append((item.intent, item.attempt, why))
+                self.changed.set()
+                return TAKEN
+        return await self._journal(Attempt(item.phase, item.intent, item.attempt, item.problem))
 
     async def _journal(self, attempt: Attempt) -> Answer:
         answer = TAKEN if self.attempt is None else await self.attempt(attempt)
@@ -156,14 +160,7 @@ class Journal:
         self.changed.set()
         return answer
 
-    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        self.frames.append(frame)
-        self.changed.set()
-        told: asyncio.Future[Answer | Lost] = asyncio.get_running_loop().create_future()
-        told.set_result(self.frame_answer)
-        return told
-
-    async def settle(self, outcome: Outcome) -> Answer:
+    async def _settle(self, outcome: Outcome) -> Answer:
         answer = SETTLED if self.answer is None else await self.answer(outcome)
         self.outcomes.append(outcome)
         self.changed.set()
@@ -204,12 +201,6 @@ def error_code(outcome: Outcome) -> str:
     return str(payload(outcome)["code"])
 
 
-async def start(executor: TaskExecutor, journal: Journal) -> None:
-    if isinstance(executor, Journaling):
-        executor.tell_to(journal)
-    await executor.start(journal.settle)
-
-
 def act(
     make: Callable[[Journal], TaskExecutor],
     play: Callable[[Any, Journal], Awaitable[None]],
@@ -224,7 +215,7 @@ def act(
         journal = Journal(answer, attempt)
         executor = make(journal)
         try:
-            await start(executor, journal)
+            await executor.start(journal)
             executor.use(manifest or effective())
             await play(executor, journal)
         finally:

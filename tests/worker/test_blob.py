@@ -9,9 +9,10 @@ import pytest
 
 from aos.core.decide.answers import Answer
 from aos.host.executors.blob import BlobExecutor, edge
-from aos.host.executors.task import Outcome, Task
+from aos.host.executors.task import Task
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash, digest, hash_text
+from aos.worker.outcome import Outcome
 from tests.answers import ABANDONED, LATE, refused
 from tests.worker.stage import (
     Journal,

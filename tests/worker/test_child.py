@@ -20,14 +20,15 @@ import aos
 from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import ReceiptInput
 from aos.core.journal.signing import is_signed
-from aos.errors import BadUsage
+from aos.errors import BadUsage, Damage
 from aos.host.errors import Busy
-from aos.host.executors import child, life, settling, supervisor
+from aos.host.executors import child, life, outbox, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import ExecutorStats, Outcome, StreamFrame, TaskExecutor
+from aos.host.executors.task import ExecutorStats, TaskExecutor
 from aos.values.cbor import encode
+from aos.worker.outcome import Outcome, StreamFrame
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, frame
 from tests.answers import LATE, SETTLED, TAKEN, refused
 from tests.worker.stage import (
@@ -39,7 +40,6 @@ from tests.worker.stage import (
     error_code,
     intent_of,
     payload,
-    start,
     task,
 )
 
@@ -92,7 +92,7 @@ def test_tasks_wait_for_a_manifest() -> None:
         journal = Journal()
         executor = actors(journal)
         try:
-            await start(executor, journal)
+            await executor.start(journal)
             executor.publish([task(1)])
             await asyncio.sleep(0.02)
             assert (executor.stats().queued, journal.outcomes) == (1, [])
@@ -245,7 +245,7 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
     async def answer(outcome: Outcome) -> Answer:
         answers.append(outcome.intent)
         if len(answers) == 1:
-            raise RuntimeError("no journal")
+            raise Damage("no journal")
         return SETTLED if len(answers) < 4 else refused(message="text")
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
@@ -263,13 +263,13 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
     journal = act(actors, play, answer=answer)
 
     assert [payload(each)["n"] for each in journal.outcomes] == [1, 2, 1]
-    assert "RuntimeError('no journal')" in journal.printed
+    assert "Damage('no journal')" in journal.printed
     assert "was refused: receipt_effect_differs: text (the intent stays open)" in journal.printed
 
 
 @pytest.fixture
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "RETRY_S", 0.01)
+    monkeypatch.setattr(outbox, "RETRY_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick_retry")
@@ -570,7 +570,7 @@ async def played_by(
 ) -> None:
     executor = actors(journal)
     try:
-        await start(executor, journal)
+        await executor.start(journal)
         executor.use(effective())
         await play(executor, journal)
     finally:
@@ -677,12 +677,12 @@ def test_the_process_ends_when_the_node_is_killed(tmp_path: Path) -> None:
         f"""
 import asyncio, os, signal
 from aos.host.executors.python import PythonExecutor
-from tests.worker.stage import WORLD, Journal, effective, payload, start, task
+from tests.worker.stage import WORLD, Journal, effective, payload, task
 
 async def scene():
     journal = Journal()
     executor = PythonExecutor({ACTORS!r}, world=WORLD, report=journal.report)
-    await start(executor, journal)
+    await executor.start(journal)
     executor.use(effective())
     executor.publish([task(106)])
     await journal.wait(1)
@@ -804,7 +804,7 @@ def test_an_executor_is_stopped_while_it_starts(
     async def scene() -> None:
         journal = Journal()
         executor = of(f"{tmp_path / 'slow.py'}:x")(journal)
-        starting = asyncio.ensure_future(start(executor, journal))
+        starting = asyncio.ensure_future(executor.start(journal))
         await asyncio.sleep(0.05)
         await executor.stop()
         with pytest.raises(BadUsage, match="it was stopped before it was ready"):
@@ -841,13 +841,12 @@ while True:
 
 DONE: Final = (
     '{"op": "done", "intent": message["intent"], "effect": "test/echo@1", "attempt": 1, '
-    '"status": "ok", "payload": b"", "started_ns": 1, "finished_ns": 2, "cost_cents": None, '
-    '"signature": None, "batch": None, "blobs": [], "dropped": 0'
+    '"status": "ok", "payload": b"", "started_ns": 1, "finished_ns": 2'
 )
 
 TOLD: Final = (
-    '{"op": "progress", "intent": message["intent"], "attempt": 1, "number": 0, "kind": "k", '
-    '"payload": b"", "blob": None, "signature": None'
+    '{"op": "progress", "intent": message["intent"], "effect": "test/echo@1", "attempt": 1, '
+    '"frame_seq": 0, "frame_kind": "k", "payload": b""'
 )
 ASKED: Final = '{"op": "attempt", "intent": message["intent"], "attempt": 2, "problem": "p"'
 
@@ -882,20 +881,32 @@ def test_a_process_that_is_ready_for_no_effect_is_ended(effect: str) -> None:
 @pytest.mark.parametrize(
     ("lie", "message"),
     [
-        ('channel.sendall(b"\\0\\0\\0\\1\\0")', "it broke the protocol: a frame is not a map"),
-        ('channel.sendall(frame({"op": "done"}))', "message done has no intent"),
-        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "message done does not say how"),
+        ('channel.sendall(b"\\0\\0\\0\\1\\0")', "it broke the protocol: a frame is not a table"),
+        ('channel.sendall(frame({"op": "done"}))', "message done does not say how its task ended"),
+        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "message done has the status 'odd'"),
         (
             f'channel.sendall(frame({DONE}, "effect": "test/odd@1"}}))',
-            "message done does not say",
+            "it is about test/odd@1: expected test/echo@1",
         ),
-        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "message done has no attempt"),
-        (f'channel.sendall(frame({DONE}, "intent": 7}}))', "message done has no intent"),
-        (f'channel.sendall(frame({DONE}, "signature": b"s"}}))', "message done does not say how"),
+        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "message done has a number below 0"),
+        (
+            f'channel.sendall(frame({DONE}, "intent": 7}}))',
+            "how its task ended: intent: ",
+        ),
+        (
+            f'channel.sendall(frame({DONE}, "signature": b"s"}}))',
+            "how its task ended: executor",
+        ),
         (f'channel.sendall(frame({DONE}, "dropped": None}}))', "message done has no dropped"),
-        (f'channel.sendall(frame({TOLD}, "kind": 7}}))', "message progress does not say how far"),
+        (
+            f'channel.sendall(frame({TOLD}, "frame_kind": 7}}))',
+            "message progress does not say how far",
+        ),
         (f'channel.sendall(frame({TOLD}, "signature": b"s"}}))', "message progress does not say"),
-        (f'channel.sendall(frame({TOLD}, "number": -1}}))', "message progress has no number"),
+        (
+            f'channel.sendall(frame({TOLD}, "frame_seq": -1}}))',
+            "message progress has a number below 0",
+        ),
         (f'channel.sendall(frame({ASKED}, "attempt": "2"}}))', "message attempt has no attempt"),
         ("channel.close(); import time; time.sleep(60)", "signal 9"),
     ],

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from aos.host.executors.enclosures import BLOB_BYTES_MAX, Enclosed, Enclosing
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Halted, Outcome
+from aos.host.executors.task import Halted
 from aos.host.folder.secrets import Secrets
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker import EffectContext
 from aos.worker.failure import AttemptFailure
+from aos.worker.outcome import Outcome
 from tests.worker.keyed import (
     FLOW,
     KEYED,

@@ -56,6 +56,20 @@ def test_a_result_that_is_asked_for_before_it_is_signed_comes_once(tmp_path: Pat
     assert node.done[0]["signature"] is not None
 
 
+def test_a_task_runs_again_whose_result_was_given_up_before_it_was_signed(tmp_path: Path) -> None:
+    """W-3: its lease was lost, and this process has the next attempt."""
+
+    async def scene(node: Node) -> None:
+        node.cancel(1)
+        node.ack(1)
+        node.run(1, attempt=2)
+        await node.results(1)
+        await asyncio.sleep(0.01)
+
+    node = rehearse([counting("test/echo@1", lambda _: None)], scene, signer=signer_in(tmp_path))
+    assert [(each["attempt"], each["status"]) for each in node.done] == [(2, "ok")]
+
+
 def test_a_result_leaves_before_the_node_is_asked_to_end_the_process(tmp_path: Path) -> None:
     release = threading.Event()
 
@@ -109,11 +123,11 @@ def test_a_function_tells_how_far_it_is(is_async: bool, tmp_path: Path) -> None:
     function: Any = asynchronous if is_async else plain
     node = rehearse([function], scene, signer=signer)
     assert [each["op"] for each in node.heard] == ["progress"] * 4 + ["done"]
-    frames = node.heard[:4]
-    assert [(each["attempt"], each["number"] - (3 << 32)) for each in frames] == [
+    frames = node.frames
+    assert [(each["attempt"], each["frame_seq"] - (3 << 32)) for each in frames] == [
         (3, number) for number in range(4)
     ]
-    assert [(each["kind"], each["payload"], each["blob"]) for each in frames] == [
+    assert [(each["frame_kind"], each["payload"], each["blob"]) for each in frames] == [
         ("begun", encode(None), None),
         ("part", encode({"done": 1, "of": [2, "x"]}), None),
         ("raw", b"\x00\xff", b"a picture"),
@@ -125,8 +139,8 @@ def test_a_function_tells_how_far_it_is(is_async: bool, tmp_path: Path) -> None:
             intent=each["intent"],
             effect="test/echo@1",
             attempt=each["attempt"],
-            frame_seq=each["number"],
-            frame_kind=each["kind"],
+            frame_seq=each["frame_seq"],
+            frame_kind=each["frame_kind"],
             payload=each["payload"],
             payload_ref=None if each["blob"] is None else content_hash(each["blob"]),
             executor="troupe",
@@ -150,8 +164,8 @@ def test_a_later_attempt_numbers_its_frames_above() -> None:
         node.run(1, "test/retried@1", next_frame=(1 << 32) + 7)
         await node.results()
 
-    frames = [each for each in rehearse([function], scene).heard if each["op"] == "progress"]
-    assert [(each["number"], each["payload"]) for each in frames] == [
+    frames = rehearse([function], scene).frames
+    assert [(each["frame_seq"], each["payload"]) for each in frames] == [
         ((1 << 32) + 7, encode(1)),
         (2 << 32, encode(2)),
     ]
@@ -170,7 +184,7 @@ def test_without_a_taker_nothing_is_sent_and_all_is_counted() -> None:
         node.run(1, has_taker=False)
         await node.results()
 
-    (done,) = rehearse([echo], scene).heard
+    (done,) = rehearse([echo], scene).done
     assert (done["op"], done["status"], done["dropped"]) == ("done", "ok", 30)
 
 
@@ -199,7 +213,7 @@ def test_a_report_that_cannot_be_sent_costs_one_line_of_output(
         assert (await node.result())[0] == "ok"
 
     node = rehearse([echo], scene)
-    assert [each["kind"] for each in node.heard if each["op"] == "progress"] == ["fine"]
+    assert [each["frame_kind"] for each in node.frames] == ["fine"]
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         f"test/echo@1 {hash_text(intent_of(1))}: progress: $: expected no floats, found float 0.5 "
@@ -226,4 +240,4 @@ def test_a_call_that_continues_past_its_end_sends_no_more_reports() -> None:
         await asyncio.sleep(0.01)
 
     node = rehearse([hangs], scene)
-    assert [each.get("kind") for each in node.heard if each["op"] == "progress"] == ["before"]
+    assert [each["frame_kind"] for each in node.frames] == ["before"]

@@ -12,7 +12,7 @@ import pytest
 from aos.core.decide.answers import Answer, Rule
 from aos.errors import BadUsage
 from aos.host.executors.pool import Coverage, Pool
-from aos.host.executors.task import ExecutorStats, Halted, Outcome, Settle, Task
+from aos.host.executors.task import ExecutorStats, Halted, Task, WorkJournal
 from aos.host.executors.timer import TimerExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
@@ -43,7 +43,7 @@ class Actor:
         self.on_stranded: Callable[[], None] = lambda: None
         self.left: dict[Hash, Task] = {}
 
-    async def start(self, _settle: Settle) -> None:
+    async def start(self, _journal: WorkJournal) -> None:
         self.heard.append("start")
         if self._fails:
             raise BadUsage("it cannot start")
@@ -76,10 +76,6 @@ class Actor:
         return self.left
 
 
-async def settle(outcome: Outcome) -> Answer:
-    raise AssertionError("nothing is settled here")
-
-
 journal = Journal()
 ALL = tuple(PRESENT)
 
@@ -88,7 +84,7 @@ def test_tasks_go_to_the_executor_of_their_effect_in_their_order() -> None:
     async def scene() -> None:
         one, two = Actor("one", "test/echo@1"), Actor("two", late=("test/other@1",))
         pool = Pool([one, two])
-        await pool.start(settle, journal)
+        await pool.start(journal)
         pool.use(effective())
         pool.publish([task(1), task(2, "test/other@1"), task(3)])
         pool.cancel([intent_of(1)])
@@ -110,7 +106,7 @@ def test_two_executors_of_one_effect_are_refused_also_when_that_shows_at_the_sta
     async def scene() -> list[object]:
         two = Actor("two", late=("test/echo@1",))
         with pytest.raises(BadUsage, match="test/echo@1 is run by two executors, one and two"):
-            await Pool([Actor("one", "test/echo@1"), two]).start(settle, journal)
+            await Pool([Actor("one", "test/echo@1"), two]).start(journal)
         return two.heard
 
     assert asyncio.run(scene())[-1] == "stop"
@@ -120,7 +116,7 @@ def test_when_one_cannot_start_none_is_left_running() -> None:
     async def scene() -> None:
         actors = [Actor("slow", hangs=True), Actor("bad", fails=True), Actor("good")]
         with pytest.raises(BadUsage, match="it cannot start"):
-            await asyncio.wait_for(Pool(actors).start(settle, journal), 5)
+            await asyncio.wait_for(Pool(actors).start(journal), 5)
         assert [each.heard for each in actors] == [["start", "stop"]] * 3
 
     asyncio.run(scene())
@@ -137,7 +133,7 @@ def test_a_task_without_an_executor_waits_and_is_told_of_once_an_effect() -> Non
             report=lines.append,
             on_waiting=lambda: woken.append(1),
         )
-        await pool.start(settle, journal)
+        await pool.start(journal)
         pool.publish([task(n, "test/other@1") for n in (1, 2)])
         pool.publish([task(3, "test/quick@1")])
         assert set(pool.waiting) == {intent_of(n) for n in (1, 2, 3)}
@@ -182,7 +178,7 @@ def test_an_at_most_once_task_is_handed_over_once_its_attempt_is_journaled(verdi
         journal = Journal(attempt=answer)
         actor = Actor("one", *ALL)
         pool = Pool([actor], report=lines.append)
-        await pool.start(settle, journal)
+        await pool.start(journal)
         pool.publish([task(1, "test/once@1"), task(2), task(3, "test/once@1")])
         pool.publish([task(1, "test/once@1")])
         await asyncio.sleep(0.01)
@@ -207,17 +203,16 @@ def test_an_at_most_once_task_is_handed_over_once_its_attempt_is_journaled(verdi
 
 def test_an_executor_that_journals_attempts_itself_gets_its_tasks_at_once() -> None:
     class Scribe(Actor):
-        def tell_to(self, journal: object) -> None:
-            self.heard.append(journal)
+        journals_attempts = True
 
     async def scene() -> list[object]:
         scribe = Scribe("one", *ALL)
         pool = Pool([scribe])
-        await pool.start(settle, journal)
+        await pool.start(journal)
         pool.publish([task(1, "test/once@1")])
         return scribe.heard
 
-    assert asyncio.run(scene()) == [journal, "start", [1]]
+    assert asyncio.run(scene()) == ["start", [1]]
 
 
 def test_an_executor_that_fails_with_a_task_that_was_journaled_is_told_of() -> None:
@@ -229,7 +224,7 @@ def test_an_executor_that_fails_with_a_task_that_was_journaled_is_told_of() -> N
 
     async def scene() -> None:
         pool = Pool([Broken("one", *ALL)], failed=problems.append)
-        await pool.start(settle, journal)
+        await pool.start(journal)
         pool.publish([task(1, "test/once@1")])
         await asyncio.sleep(0.01)
         await pool.stop()

@@ -10,7 +10,8 @@ import pytest
 
 from aos.manifest.limits import MIB, WorldLimits
 from aos.worker import progress
-from aos.worker.progress import Progress, ProgressStream
+from aos.worker.outcome import StreamFrame
+from aos.worker.progress import ProgressStream
 from tests.worker.stage import intent_of
 
 
@@ -19,7 +20,7 @@ class Listener:
 
     def __init__(self, *, has_taker: bool = True, first: int = 0, **limits: int) -> None:
         self.now = 100.0
-        self.sent: list[Progress] = []
+        self.sent: list[StreamFrame] = []
         self.complaints: list[str] = []
         self.stream = ProgressStream(
             intent=intent_of(1),

@@ -37,6 +37,21 @@ from tests.worker.stage import WORLD, effective, intent_of, task
 
 Plain = dict[str, Any]
 
+DEFAULTS: Plain = {
+    "cost_cents": None, "signature": None, "batch": None, "blobs": [], "dropped": 0,
+}  # fmt: skip
+"""The fields that a result leaves out."""
+
+
+def whole(message: Message) -> Message:
+    """A message with the fields of its outcome or frame, also those that it leaves out."""
+    match message["op"]:
+        case "done":
+            return {**DEFAULTS, **message}
+        case "progress":
+            return {"blob": None, **message}
+    return message
+
 
 class Node:
     """The node that the runner reports to: it records messages and grants attempts."""
@@ -48,7 +63,7 @@ class Node:
         self._changed = asyncio.Event()
 
     def send(self, message: Message) -> None:
-        self.heard.append(message)
+        self.heard.append(whole(message))
         self._changed.set()
         if message["op"] == "attempt" and self.is_granting:
             self.grant(message["intent"])
@@ -87,6 +102,10 @@ class Node:
     @property
     def done(self) -> list[Message]:
         return [each for each in self.heard if each["op"] == "done"]
+
+    @property
+    def frames(self) -> list[Message]:
+        return [each for each in self.heard if each["op"] == "progress"]
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
@@ -1097,7 +1116,7 @@ def test_progress_that_holds_a_secret_is_dropped_and_the_rest_arrives(
 
     node = rehearse([echo], scene)
 
-    frames = [each for each in node.heard if each["op"] == "progress"]
+    frames = node.frames
     assert [decode_record(each["payload"]) for each in frames] == [2]
     told = capsys.readouterr().err
     assert told.count("it holds the value of a secret") == 1

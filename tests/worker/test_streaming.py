@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from aos.core.decide.answers import Answer, Rule
-from aos.host.executors.streaming import Streaming
-from aos.host.executors.task import Loss, Lost, StreamFrame
+from aos.host.executors.outbox import JournalOutbox
+from aos.host.executors.task import Loss, Lost
+from aos.worker.outcome import StreamFrame
 from tests.answers import DUPLICATE, QUOTING, TAKEN, refused
 from tests.worker.stage import Journal, intent_of
 
@@ -22,13 +23,13 @@ def told(*answers: Answer | Lost, effects: tuple[str, ...] = ("test/echo@1",)) -
     journal = Journal()
 
     async def scene() -> int:
-        streaming = Streaming("x", journal, journal.report)
+        outbox = JournalOutbox("x", journal, journal.report)
         for answer in answers:
             journal.frame_answer = answer
             for effect in effects:
-                streaming.tell(frame(effect))
+                outbox.tell(frame(effect))
         await asyncio.sleep(0)
-        return streaming.dropped
+        return outbox.dropped
 
     return asyncio.run(scene()), len(journal.lines)
 

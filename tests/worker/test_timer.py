@@ -13,8 +13,9 @@ import pytest
 
 from aos.core.decide.answers import Answer, Rule
 from aos.host.executors import timer
-from aos.host.executors.task import ExecutorStats, Outcome, Task
+from aos.host.executors.task import ExecutorStats, Task
 from aos.host.executors.timer import TimerExecutor
+from aos.worker.outcome import Outcome
 from tests.answers import LATE, SETTLED, refused
 from tests.worker.stage import Clock, Journal, act, effective, error_code, intent_of, payload, task
 

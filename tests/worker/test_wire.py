@@ -11,8 +11,10 @@ import pytest
 from aos.values.cbor import encode
 from aos.worker.wire import (
     FRAME_BYTES_MAX,
+    ROWS_MAX,
     FrameReader,
     Message,
+    MessageTable,
     Stalled,
     WireLink,
     WireProblem,
@@ -47,11 +49,18 @@ def test_each_prefix_of_the_stream_gives_a_prefix_of_the_messages() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"\xa1\x62op\x18\x01", "not canonical CBOR"),
+        (b"\x82\x81\x62op\x81\x18\x01", "not canonical CBOR"),
         (b"", "not canonical CBOR"),
-        (encode(["op"]), "not a map with an op"),
-        (encode({"op": 1}), "not a map with an op"),
-        (encode({}), "not a map with an op"),
+        (encode({"op": "x"}), "not a table of messages with an op"),
+        (encode([]), "not a table of messages with an op"),
+        (encode([["op"]]), "not a table of messages with an op"),
+        (encode([["op"], [1]]), "not a table of messages with an op"),
+        (encode([["n"], [1]]), "not a table of messages with an op"),
+        (encode([["op"], ["x"], {}]), "not a table of messages with an op"),
+        (encode([["op", "n"], ["x"]]), "not a table of messages with an op"),
+        (encode([["op"], ["x", 1]]), "not a table of messages with an op"),
+        (encode([["op", "n", "n"], ["x", 1, 2]]), "not a table of messages with an op"),
+        (encode([["op", 1], ["x", 1]]), "not a table of messages with an op"),
     ],
 )
 def test_an_invalid_message_is_refused(body: bytes, message: str) -> None:
@@ -67,6 +76,38 @@ def test_a_frame_that_says_it_is_too_long_is_refused_before_it_is_there() -> Non
 def test_a_message_that_is_too_long_is_not_made() -> None:
     with pytest.raises(WireProblem, match="expected at most"):
         frame({"op": "x", "data": bytes(FRAME_BYTES_MAX)})
+
+
+def test_messages_with_the_same_fields_share_a_frame_as_long_as_it_has_room() -> None:
+    rows = [{"op": "done", "n": n, "data": bytes(n)} for n in range(ROWS_MAX)]
+    table = MessageTable(rows[0])
+
+    assert all(map(table.add, rows[1:]))
+    assert not table.add(rows[0]), "it is full"
+    assert not MessageTable(rows[0]).add({"op": "done", "data": b"", "n": 1}), "in another order"
+    assert not MessageTable(rows[0]).add({**rows[0], "data": bytes(FRAME_BYTES_MAX - 30)})
+    assert FrameReader().feed(table.to_frame()) == rows
+    assert len(table.to_frame()) < sum(map(len, map(frame, rows)))
+
+
+def test_a_link_keeps_the_order_of_messages_with_different_fields() -> None:
+    sent: list[Message] = [
+        {"op": "done", "n": 1}, {"op": "done", "n": 2}, {"op": "stuck"}, {"op": "done", "n": 3},
+    ]  # fmt: skip
+
+    async def scene() -> bytes:
+        written = bytearray()
+        link, transport = WireLink(print, print), Ended()
+        transport.write = written.extend  # type: ignore[method-assign,assignment]  # keeps it
+        link.connection_made(transport)
+        for message in sent:
+            link.send(message)
+        await asyncio.sleep(0)
+        return bytes(written)
+
+    data = asyncio.run(scene())
+    assert FrameReader().feed(data) == sent
+    assert data.count(b"\x62op") == 3
 
 
 def test_messages_of_one_turn_leave_in_one_write_and_the_last_ones_before_the_end() -> None:
@@ -170,7 +211,7 @@ def test_silence_in_the_middle_of_a_message_ends_the_link() -> None:
 
         problem = await lost
         assert isinstance(problem, Stalled)
-        assert str(problem) == "12 bytes of one came, and then nothing for 0 s"
+        assert str(problem) == "14 bytes of one came, and then nothing for 0 s"
         assert transport.is_closed
 
     asyncio.run(scene())

@@ -20,6 +20,9 @@ from aos_cli.output import line
 END_S: Final = 5.0
 """How long a process may take to end after the request to end, in seconds."""
 
+STOPPING: Final = (signal.SIGTERM, signal.SIGHUP)
+"""These end a demo as Ctrl-C does."""
+
 _TIE: Final = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG, which outlasts the exec
@@ -109,16 +112,19 @@ def _foreground(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command for the block to wait for. It has ended at the end of the block, also if a
     signal interrupts the wait: else it could still write into a folder that is being removed."""
-    process = subprocess.Popen(  # noqa: S603
-        command.words, env=command.environment(), stdout=stdout, stderr=stderr
-    )
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with signals_after():
+            process = subprocess.Popen(  # noqa: S603
+                command.words, env=command.environment(), stdout=stdout, stderr=stderr
+            )
         yield process
     except BaseException:
-        _end(process)
+        if process is not None:
+            _end(process)
         raise
     finally:
-        for stream in (process.stdout, process.stderr):
+        for stream in (process.stdout, process.stderr) if process is not None else ():
             if stream is not None:
                 stream.close()
 
@@ -171,14 +177,15 @@ class Children(Closable):
     def start(
         self, command: Command, *, stdout: int | IO[bytes], stderr: int | IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(  # noqa: S603
-            _tied(command.words),
-            env=command.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-        )
-        self._running.append(process)
+        with signals_after():
+            process = subprocess.Popen(  # noqa: S603
+                _tied(command.words),
+                env=command.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            )
+            self._running.append(process)
         return process
 
     def close(self) -> None:
@@ -192,17 +199,38 @@ class Children(Closable):
 
 
 @contextlib.contextmanager
+def signals_after() -> Iterator[None]:
+    """Let a signal that asks the demo to end take effect right after the block. The block starts a
+    process and keeps it where its end is certain: an exception from within ``Popen`` would leave a
+    process that no one knows. For the main thread."""
+    arrived: list[int] = []
+
+    def note_signal(number: int, _frame: FrameType | None) -> None:
+        arrived.append(number)
+
+    previous_handlers = {}
+    for number in (signal.SIGINT, *STOPPING):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # which the process would inherit
+            previous_handlers[number] = signal.signal(number, note_signal)
+    try:
+        yield
+    finally:
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+@contextlib.contextmanager
 def stoppable() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that its processes end, too."""
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-
     def stop(_number: int, _frame: FrameType | None) -> None:
-        for number in numbers:  # one is enough: a second signal must not interrupt the clean-up
+        for number in STOPPING:  # one is enough: a second signal must not interrupt the clean-up
             signal.signal(number, signal.SIG_IGN)
         raise Stopped
 
-    previous_handlers = {number: signal.signal(number, stop) for number in numbers}
+    previous_handlers = {number: signal.signal(number, stop) for number in STOPPING}
     try:
         yield
     except Stopped:

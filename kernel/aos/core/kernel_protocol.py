@@ -74,6 +74,13 @@ class KernelMemory(NamedTuple):
     setting: str
 
 
+class FrameBounds(NamedTuple):
+    """The bytes of records, and of the blobs that came with them, at which a frame is full."""
+
+    record_bytes: int
+    blob_bytes: int
+
+
 class CellView(Protocol):
     """A cell for reading. It may change with the next record."""
 
@@ -104,8 +111,8 @@ class KernelProtocol(Protocol):
     compares one before it enters it. ``Damage`` means that a blob is missing or altered. If it is
     raised while the kernel decides or reads, nothing has changed, as with exceptions of the host's
     own functions. After a ``Damage`` while a record is entered, appended or followed, the kernel
-    cannot be used any more. ``admit`` and ``end_step`` consist of other methods; a kernel may do
-    each in one call.
+    cannot be used any more. ``admit``, ``admit_all`` and ``end_step`` consist of other methods; a
+    kernel may do each in one call.
     """
 
     # The world after the last record
@@ -147,6 +154,22 @@ class KernelProtocol(Protocol):
             return admission(decision.record)
         assert isinstance(decision, Answer), "a manifest that migrates is not admitted at once"
         return decision
+
+    def admit_all(
+        self, inputs: Sequence[tuple[Input, Stamp]], bounds: FrameBounds
+    ) -> Sequence[Answer]:
+        """Admit inputs, of which there is one at least, one after another until the frame is full,
+        and answer as many. Raises Damage, as ``admit`` of one of them: those before it are in the
+        frame."""
+        answers: list[Answer] = []
+        for input, stamp in inputs:
+            answers.append(self.admit(input, stamp))
+            if (
+                self.pending_bytes >= bounds.record_bytes
+                or self.pending_blob_bytes >= bounds.blob_bytes
+            ):
+                break
+        return answers
 
     # Steps, and receipts that the core owes
 

@@ -172,19 +172,19 @@ def read_core(folder: Path) -> bytes:
         expected = (folder / "core.sha256").read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise Damage(
-            "the fast core cannot be read",
+            "the second kernel cannot be read",
             location=str(folder),
             actual=str(error),
-            hint="install this release again; --core python needs no fast core",
+            hint="install this release again; --core python needs no second kernel",
         ) from error
     actual = hashlib.sha256(wasm).hexdigest()
     if actual != expected:
         raise Damage(
-            "the fast core was altered after it was built",
+            "the second kernel was altered after it was built",
             location=str(file),
             expected=f"sha256 {expected}, as core.sha256 says",
             actual=f"sha256 {actual}",
-            hint="install this release again; --core python needs no fast core",
+            hint="install this release again; --core python needs no second kernel",
         )
     return wasm
 
@@ -219,10 +219,10 @@ class CoreCode:
         ]
         if foreign_imports:
             raise Damage(
-                "the fast core asks its host for more than a core may",
+                "the second kernel asks its host for more than a core may",
                 expected=", ".join(f"{MODULE}.{name}" for name in IMPORTS),
                 actual=f"also {', '.join(foreign_imports)}",
-                hint="install this release again; --core python needs no fast core",
+                hint="install this release again; --core python needs no second kernel",
             )
 
     def serialized(self) -> bytes:
@@ -319,7 +319,7 @@ class CoreInstance:
         assert threading.get_ident() == self._owner, "a core belongs to the thread that made it"
         if self._is_broken:
             raise CoreUnusable(
-                f"operation {name} of the fast core: it trapped before (open another kernel)"
+                f"operation {name} of the second kernel: it trapped before (open another kernel)"
             )
         u32 = self._u32
         size = len(request)
@@ -344,6 +344,13 @@ class CoreInstance:
             return answer
         self.has_closed = bool(status & _CLOSED)
         raise self._problem(status & ~_CLOSED, answer.decode())
+
+    def close(self) -> None:
+        """Free the memory of the instance now; the functions that C calls back refer to it."""
+        self._is_broken = True
+        self._last_view.release()
+        self._store.close()
+        self._imports.clear()
 
     def _view(self) -> memoryview:
         """The memory, until the next call: only bytes below its size may be used."""
@@ -397,7 +404,7 @@ class CoreInstance:
             self._trap_address,
         )  # fmt: skip
         if error or self._trap[0]:
-            raise CoreDefect(f"the fast core cannot be instantiated: {self._stopped(error)}")
+            raise CoreDefect(f"the second kernel cannot be instantiated: {self._stopped(error)}")
         names = [export.name for export in self._code.module.exports]
         size = ctypes.c_size_t()
         export_name = ctypes.c_void_p()
@@ -435,7 +442,7 @@ class CoreInstance:
     def _defect(self, name: str, error: int | None) -> CoreDefect:
         self._is_broken = True
         if error or self._trap[0]:
-            text = f"operation {name} of the fast core: {self._stopped(error)}"
+            text = f"operation {name} of the second kernel: {self._stopped(error)}"
             if self._panic_text != _FULL:
                 return CoreDefect(text)
             mib = self._memory_bytes // MIB
@@ -443,7 +450,7 @@ class CoreInstance:
                 f"{text} ({MEMORY_VARIABLE} is {mib}, at most {MEMORY_BYTES_MAX // MIB}; "
                 "AOS_CORE=python has no bound)"
             )
-        defect = CoreDefect(f"operation {name} of the fast core: a call back failed")
+        defect = CoreDefect(f"operation {name} of the second kernel: a call back failed")
         defect.__cause__ = self._failed
         return defect
 

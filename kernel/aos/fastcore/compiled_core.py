@@ -74,7 +74,7 @@ def live_code(cache: ModuleCache | None, note: Callable[[str], None]) -> CoreCod
     code = _cached(cache, wasm)
     if code is not None:
         return code
-    note("the fast core is compiled now, which takes some seconds")
+    note("the second kernel is compiled now, which takes some seconds")
     code = _loaded[content_hash(wasm)] = CoreCode(wasm)
     if cache is not None:
         cache.put(content_hash(wasm), core_fingerprint(), code.serialized())

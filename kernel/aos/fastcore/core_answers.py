@@ -1,4 +1,4 @@
-"""What a core answers to the operations of ``reading.rs``, as the values of ``KernelProtocol``."""
+"""The answers of a core to the operations of ``reading.rs``, as values of ``KernelProtocol``."""
 
 from __future__ import annotations
 

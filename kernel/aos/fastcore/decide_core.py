@@ -1,4 +1,4 @@
-"""Decide by the fast core: the operations of ``deciding.rs`` as methods.
+"""Decide by the second kernel: the operations of ``deciding.rs`` as methods.
 
 The core never runs a module. A decision that needs one is a ``Call``: the host runs it and hands
 the result to ``ran``. A migration may need a ``Keep``, which ``resume`` continues.
@@ -7,11 +7,11 @@ the result to ``ran``. A migration may need a ``Keep``, which ``resume`` continu
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from aos.core.decide.answers import Admitted, Blocker, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     AttemptInput,
@@ -26,6 +26,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Call, Keep, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
+from aos.core.kernel_protocol import FrameBounds
 from aos.core.state.eras import ManifestOf
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
@@ -71,23 +72,24 @@ Next: TypeAlias = RecordDecided | Duplicate | Refusal | Call | Keep | None
 """The next part of a decision; None if nothing is due."""
 
 
-class RecordEntered(NamedTuple):
-    """The answer to the sender of an input that was entered, and the bytes of the core's status."""
+class InputsAdmitted(NamedTuple):
+    """The answers to the senders of inputs, and the bytes of the core's status."""
 
-    admitted: Admitted
+    answers: Sequence[Answer]
     status: CoreAnswer
 
 
 class StepEntered(NamedTuple):
-    """The canonical bytes of a step's record, if the step failed its instance; and as above."""
+    """The canonical bytes of a step's record, if the step failed its instance; the bytes of the
+    core's status, and after them those of the result of ``next`` (``read_ahead``)."""
 
     failed: bytes | None
     status: CoreAnswer
 
 
 class DecideCore(FoldCore):
-    """A core that decides, too. Every method but ``enter``, ``admit`` and ``end_step`` leaves the
-    world as it is."""
+    """A core that decides, too. Every method but ``enter``, ``admit_all`` and ``end_step`` leaves
+    the world as it is."""
 
     def decide(self, input: Input, stamp: Stamp) -> Next:
         """Begin to decide an input.
@@ -98,19 +100,15 @@ class DecideCore(FoldCore):
         """
         return _next(CoreAnswer(self.ask(CoreOperation.DECIDE, _stamped(input, stamp))))
 
-    def admit(self, input: Input, stamp: Stamp) -> RecordEntered | Next:
-        """Decide an input and fold its record, if it has one. Raises as ``decide``."""
-        answer = CoreAnswer(self.ask(CoreOperation.ADMIT, _stamped(input, stamp)))
-        if not answer.begins_with(_ADMITTED):
-            return _next(answer)
-        outcome: Any  # one of a type of words
-        seq = answer.u64()
-        to = tuple([answer.cell_id() for _ in range(answer.u32())])
-        outcome = answer.option(CoreAnswer.text)
-        admitted = Admitted(
-            seq=seq, to=to, outcome=outcome, dropped=answer.u64(), abandoned=answer.u64()
-        )
-        return RecordEntered(admitted, answer)
+    def admit_all(
+        self, inputs: Sequence[tuple[Input, Stamp]], bounds: FrameBounds
+    ) -> InputsAdmitted:
+        """Decide inputs one after another, and fold the record of each that has one, until the
+        frame is full. Raises as ``decide``."""
+        head = _ADMIT.pack(bounds.record_bytes, bounds.blob_bytes, len(inputs))
+        request = b"".join([head, *[_stamped(input, stamp) for input, stamp in inputs]])
+        answer = CoreAnswer(self.ask(CoreOperation.ADMIT, request))
+        return InputsAdmitted([_admitted(answer) for _ in range(answer.u32())], answer)
 
     def next(self, *, steps: bool = True) -> Next:
         """Decide the first receipt that the core owes, or else, with ``steps``, begin to run the
@@ -139,6 +137,8 @@ class DecideCore(FoldCore):
 
 
 _ADMITTED: Final = 5
+_ADMIT: Final = struct.Struct("<QQI")
+_ADMITTED_END: Final = struct.Struct("<QQ")
 
 _NAT: Final = _U32.pack(0)
 _NO_NAT: Final = _U32.pack(1)
@@ -305,6 +305,25 @@ def _ran(ran: Ran) -> list[bytes]:
 
 
 # Answers
+
+
+def read_ahead(answer: CoreAnswer) -> tuple[Next] | None:
+    """The result of ``next`` with steps, which the core decided when it ended a step; None if
+    ``next`` must ask it."""
+    return (_next(answer),) if answer.u32() else None
+
+
+def _admitted(answer: CoreAnswer) -> Answer:
+    if not answer.begins_with(_ADMITTED):
+        refused = _next(answer)
+        assert isinstance(refused, Answer), "a manifest that migrates is not admitted at once"
+        return refused
+    outcome: Any  # one of a type of words
+    seq = answer.u64()
+    to = tuple([answer.cell_id() for _ in range(answer.u32())])
+    outcome = answer.option(CoreAnswer.text)
+    dropped, abandoned = answer.unpack(_ADMITTED_END)
+    return Admitted(seq=seq, to=to, outcome=outcome, dropped=dropped, abandoned=abandoned)
 
 
 def _next(answer: CoreAnswer) -> Next:

@@ -9,9 +9,13 @@ class CoreDefect(Exception):
     def stops(self) -> str:
         """Return why a world with this core stops, and how it continues (CR-36)."""
         return (
-            f"{self} (a defect of the fast core; everything acknowledged is durable; start again "
-            "with --core python to continue from there)"
+            f"{self} (a defect of the second kernel; everything acknowledged is durable; start "
+            "again with --core python to continue from there)"
         )
+
+    def reads(self) -> str:
+        """Return why the reference reads a world in the place of the core (CR-39)."""
+        return f"{self} (a defect of the second kernel; the kernel in Python reads this world)"
 
 
 class CoreFull(CoreDefect):
@@ -20,16 +24,21 @@ class CoreFull(CoreDefect):
 
     def stops(self) -> str:
         return (
-            f"{self} (everything acknowledged is durable; start again with a larger "
-            "AOS_CORE_MEMORY_MIB, or with --core python, to continue from there)"
+            f"{self} (everything acknowledged is durable; start again with a larger value, or with "
+            "--core python, to continue from there)"
         )
 
-    def gives_way(self) -> str:
-        """Return why the reference runs the world, and how to change that (CR-37a)."""
-        return (
-            "this world does not fit into the fast core, so the kernel in Python runs it: "
-            f"{self}; a larger AOS_CORE_MEMORY_MIB makes room, and --core python skips the attempt"
-        )
+    def reads(self) -> str:
+        return f"{self} (the kernel in Python reads this world; a larger value makes room)"
+
+
+def gives_way(reason: str) -> str:
+    """Return the line that says why the reference runs a world, and how to change that (CR-37a).
+    ``reason`` names the variable that bounds the memory, with its value."""
+    return (
+        "this world does not fit into the second kernel, so the kernel in Python runs it: "
+        f"{reason}; a larger value makes room, and --core python skips the attempt"
+    )
 
 
 class CoreUnusable(Exception):

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
 from aos.core.decide.answers import Answer, Decided, Decision
-from aos.core.journal.frame import Frame, StoredFrame, Tip, read_frame
+from aos.core.journal.frame import Frame, StoredFrame, Tip
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
@@ -24,6 +24,7 @@ from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import CellId, Faulted, Record, Stamp
 from aos.core.journal.signing import is_signed
 from aos.core.kernel_protocol import (
+    FrameBounds,
     KernelFigures,
     KernelMemory,
     KernelProtocol,
@@ -31,12 +32,11 @@ from aos.core.kernel_protocol import (
     RingHead,
 )
 from aos.core.limits import LIMITS, Limits
-from aos.core.pending import Sealed, Settled, Submitted
+from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
 from aos.core.state.cells import RESTING_MAX
 from aos.core.state.eras import KEPT_MAX, ManifestOf
 from aos.core.state.intent_progress import IntentProgress
-from aos.core.state.state import Mark
 from aos.core.state.submissions import Find
 from aos.fastcore.buffer import (
     MEMORY_BYTES_MAX,
@@ -59,7 +59,7 @@ from aos.fastcore.decide_core import (
     DecideCore,
     Next,
     RecordDecided,
-    RecordEntered,
+    read_ahead,
     reference_answers,
 )
 from aos.fastcore.errors import CoreDefect
@@ -77,6 +77,8 @@ from aos.sandbox.caps import MIB
 from aos.values.digests import HASH_BYTES, Hash
 
 T = TypeVar("T")
+
+_NO_BOUNDS: Final = FrameBounds(2**64 - 1, 2**64 - 1)
 
 PAGE: Final = 256
 """How many cells, intents or uses the core returns at a time."""
@@ -199,6 +201,8 @@ class FastKernel(KernelProtocol):
         """The last decision, which the core enters without getting its bytes again."""
         self._request: Request | None = None
         """The request of the decision that waits for its answer."""
+        self._ahead: CoreAnswer | None = None
+        """The result of ``next``, which the core began when it ended the step before."""
         mib, highest = (core.allowed_bytes + RESERVE_BYTES) // MIB, MEMORY_BYTES_MAX // MIB
         self._memory_setting = f"{MEMORY_VARIABLE}, which is {mib} and at most {highest}"
         self._resting_max = RESTING_MAX
@@ -214,19 +218,24 @@ class FastKernel(KernelProtocol):
             return function()
         except CoreDefect as defect:
             self._status = self._tip = None
-            raise type(defect)(f"{defect} (before record {self._next_seq:,})") from defect
+            raise self._named(defect) from defect
+
+    def _named(self, defect: CoreDefect) -> CoreDefect:
+        return type(defect)(f"{defect} (before record {self._next_seq:,})")
 
     def _ask(self, operation: CoreOperation, request: bytes = b"") -> CoreAnswer:
         return CoreAnswer(self._do(lambda: self._core.ask(operation, request)))
 
     def _change(self, function: Callable[[], T]) -> T:
         """Call the core with something that may change its world."""
-        self._forget_decision()
-        self._sealed_end = None
+        # As ``_do``, inline: this is called for every record.
+        self._decided = self._request = self._ahead = self._sealed_end = None
         try:
-            return self._do(function)
-        except BaseException:
+            return function()
+        except BaseException as problem:
             self._status = self._tip = None
+            if isinstance(problem, CoreDefect):
+                raise self._named(problem) from problem
             raise
 
     def _changed(self, answer: CoreAnswer) -> None:
@@ -244,7 +253,8 @@ class FastKernel(KernelProtocol):
     @property
     def _now(self) -> CoreStatus:
         if self._status is None:
-            self._status = status_of(self._ask(CoreOperation.STATUS))
+            self._changed(self._ask(CoreOperation.STATUS))
+            assert self._status is not None
         return self._status
 
     @property
@@ -280,13 +290,16 @@ class FastKernel(KernelProtocol):
     # Inputs
 
     def admit(self, input: Input, stamp: Stamp) -> Answer:
-        _check_stamp(stamp)
-        answer = self._change(lambda: self._core.admit(input, stamp))
-        if isinstance(answer, RecordEntered):
-            self._changed(answer.status)
-            return answer.admitted
-        assert isinstance(answer, Answer), "a manifest that migrates is not admitted at once"
-        return answer
+        return self.admit_all(((input, stamp),), _NO_BOUNDS)[0]
+
+    def admit_all(
+        self, inputs: Sequence[tuple[Input, Stamp]], bounds: FrameBounds
+    ) -> Sequence[Answer]:
+        for _, stamp in inputs:
+            _check_stamp(stamp)
+        admitted = self._change(lambda: self._core.admit_all(inputs, bounds))
+        self._changed(admitted.status)
+        return admitted.answers
 
     def decide(self, input: Input, stamp: Stamp) -> Request | Decision:
         """Decide as the protocol says.
@@ -314,10 +327,14 @@ class FastKernel(KernelProtocol):
         return self._ask(CoreOperation.RING_HEAD).option(ring_head_of)
 
     def next(self, *, steps: bool = True) -> Call | Decided | None:
+        ahead = self._ahead
         if not self.has_work(steps=steps):
             self._forget_decision()
             return None
-        decision = self._continued(lambda: self._core.next(steps=steps))
+        decided = read_ahead(ahead) if steps and ahead is not None else None
+        decision = self._continued(
+            lambda: self._core.next(steps=steps) if decided is None else decided[0]
+        )
         assert decision is None or isinstance(decision, Call | Decided)
         return decision
 
@@ -334,8 +351,9 @@ class FastKernel(KernelProtocol):
 
     def end_step(self, ran: Ran) -> Faulted | None:
         assert isinstance(self._request, Call), "no decision waits for an answer"
-        failed, status = self._change(lambda: self._core.end_step(ran))
-        self._changed(status)
+        failed, answer = self._change(lambda: self._core.end_step(ran))
+        self._changed(answer)
+        self._ahead = answer
         if failed is None:
             return None
         record = from_bytes(failed)
@@ -361,7 +379,7 @@ class FastKernel(KernelProtocol):
 
     def _forget_decision(self) -> None:
         """Another decision or a change begins."""
-        self._decided = self._request = None
+        self._decided = self._request = self._ahead = None
 
     # Records and frames
 
@@ -410,16 +428,16 @@ class FastKernel(KernelProtocol):
 
     def _sealed(self, sealed: SealedBytes) -> Sealed:
         return Sealed(
-            frame=read_frame(sealed.frame),
+            frame=sealed.frame,
             tip=self.tip,
             blobs=sealed.blobs,
             opened_intents=tuple(map(self._intent, sealed.opened_intents)),
-            settled=tuple([Settled(*row) for row in sealed.settled]),
+            settled=sealed.settled,
             abandoned=sealed.abandoned,
-            submissions=tuple([Submitted(*row) for row in sealed.submissions]),
+            submissions=sealed.submissions,
             canceled=sealed.canceled,
             erased=sealed.erased,
-            snapshots=tuple([Mark(*row) for row in sealed.snapshots]),
+            snapshots=sealed.snapshots,
             replaced=sealed.replaced,
         )
 
@@ -477,22 +495,14 @@ class FastKernel(KernelProtocol):
 
     def _intent(self, intent: IntentBytes) -> OpenIntent:
         effective = self._manifest(intent.manifest)
+        (
+            hash, cell, workflow_hash, seq, index, opened_ns, manifest, effect, params, params_hash,
+            key, idempotency_key, issuer_ref,
+        ) = intent  # fmt: skip
         return OpenIntent(
-            intent=intent.intent,
-            cell=intent.cell,
-            workflow_hash=intent.workflow_hash,
-            seq=intent.seq,
-            index=intent.index,
-            opened_ns=intent.opened_ns,
-            manifest=intent.manifest,
-            effect=effective.effects[intent.effect],
-            executors=effective.executors,
-            params=intent.params,
-            params_hash=intent.params_hash,
-            key=intent.key,
-            idempotency_key=intent.idempotency_key,
-            issuer_ref=intent.issuer_ref,
-        )
+            hash, cell, workflow_hash, seq, index, opened_ns, manifest, effective.effects[effect],
+            effective.executors, params, params_hash, key, idempotency_key, issuer_ref,
+        )  # fmt: skip
 
     def uses(self, value: Hash) -> Iterator[str]:
         skipped = 0
@@ -528,9 +538,11 @@ class FastKernel(KernelProtocol):
     def spill(self, *, resting_max: int | None = None) -> None:
         if resting_max is not None:
             self._resting_max = max(resting_max, 1)
+        self._ahead = None
         self._do(lambda: self._core.keep(self._resting_max, spills=True))
 
     def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
+        self._ahead = None
         taken = self._do(lambda: self._core.take(format))
         for data in taken.blobs.values():
             put(data)
@@ -542,5 +554,6 @@ class FastKernel(KernelProtocol):
         )
 
     def rebase(self, document: Hash) -> None:
+        self._ahead = None
         self._do(lambda: self._core.rebase(document))
         self._look_at_pins()

@@ -1,4 +1,4 @@
-"""Fold a world's journal by the fast core: the operations of ``operations.rs`` as methods.
+"""Fold a world's journal by the second kernel: the operations of ``operations.rs`` as methods.
 
 Requests and answers are numbers, little-endian, and canonical bytes; ``operations.rs`` describes
 each of them.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
+from aos.core.journal.frame import Frame, Header, frame_of_bytes
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Ref, Slot
 from aos.core.limits import LIMITS, Limits
+from aos.core.pending import Settled, Submitted
+from aos.core.state.state import Mark
 from aos.fastcore.buffer import (
     MEMORY_BYTES_MAX,
     Ask,
@@ -35,7 +38,15 @@ RESERVE_BYTES: Final = 64 * 1024 * 1024
 _SEED_BYTES: Final = 16
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
-_INTENT_MIDDLE: Final = struct.Struct("<32sQQQ32s")
+_INTENT: Final = struct.Struct("<32s32sQQQ32s32s10I")
+_FRAME: Final = struct.Struct("<32s32sQ32s32s32s32s")
+_PLACE: Final = struct.Struct("<II")
+_SETTLED: Final = struct.Struct("<32sQ32s")
+_MARK: Final = struct.Struct("<QQ32s")
+_HASHES: Final = struct.Struct("<32s")
+_PAIR: Final = struct.Struct("<32s32s")
+_REF: Final = struct.Struct("<32sQ")
+_KEY_BYTES: Final = 2
 _INIT: Final = struct.Struct("<12Q")
 
 
@@ -72,15 +83,21 @@ class CoreOperation(IntEnum):
     ADMIT = 27
     END_STEP = 28
     KEPT = 29
+    EXPORT = 40
+    KEEP_LEAVES = 41
 
 
-_NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
+_NAMES: Final = tuple(
+    [
+        CoreOperation(number).name.lower() if number in CoreOperation.__members__.values() else ""
+        for number in range(max(CoreOperation) + 1)
+    ]
+)
 
 _OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntentBytes:
+class IntentBytes(NamedTuple):
     """An intent as ``aos.core.state.cell.OpenIntent`` has it, with the name of its effect, which
     the ``manifest`` defines."""
 
@@ -88,7 +105,7 @@ class IntentBytes:
     cell: CellId
     workflow_hash: Hash
     seq: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides a tuple's method
     opened_ns: int
     manifest: Hash
     effect: str
@@ -99,24 +116,20 @@ class IntentBytes:
     issuer_ref: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedBytes:
-    """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them: (intent, record,
-    receipt digest) of each settled intent, (id, record, payload hash) of each submission,
-    (record, at, document) of each snapshot. ``new_pins`` are the blobs that the core needs from now
-    on although no snapshot names them."""
+class SealedBytes(NamedTuple):
+    """A sealed frame and its rows, as ``aos.core.pending.Sealed`` has them. ``new_pins`` are the
+    blobs that the core needs from now on although no snapshot names them."""
 
-    hash: Hash
-    frame: bytes
+    frame: Frame
     blobs: Mapping[Hash, bytes]
     replaced: Mapping[Hash, Hash]
     opened_intents: tuple[IntentBytes, ...]
-    settled: tuple[tuple[Hash, int, Hash], ...]
+    settled: tuple[Settled, ...]
     abandoned: tuple[Hash, ...]
     canceled: tuple[Hash, ...]
     erased: tuple[Hash, ...]
-    submissions: tuple[tuple[str, int, Hash], ...]
-    snapshots: tuple[tuple[int, int, Hash], ...]
+    submissions: tuple[Submitted, ...]
+    snapshots: tuple[Mark, ...]
     new_pins: tuple[Hash, ...]
 
 
@@ -132,7 +145,7 @@ class TakenBytes:
 
 
 class FoldCore:
-    """One world in a fast core. The thread that makes it owns it (``buffer``).
+    """One world in a second kernel. The thread that makes it owns it (``buffer``).
 
     ``read`` must find every blob of every frame that it folded or sealed, durable or not; ``find``
     the record of a submission id that left the state. Methods raise what these raise, and Damage as
@@ -180,6 +193,10 @@ class FoldCore:
         memory with a sealed frame."""
         self.ask(CoreOperation.KEEP, _U64.pack(cells) + _U32.pack(spills))
 
+    def keep_leaves(self, size: int) -> None:
+        """Keep so many bytes of the leaves of each index in memory."""
+        self.ask(CoreOperation.KEEP_LEAVES, _U64.pack(size))
+
     def fold_frame(self, frame: bytes) -> None:
         """Check that a stored frame follows, and fold its records."""
         self.ask(CoreOperation.FOLD_FRAME, frame)
@@ -207,6 +224,10 @@ class FoldCore:
         by_hash = {content_hash(blob): blob for blob in blobs}
         return TakenBytes(at=at, frame=frame, document=content_hash(blobs[-1]), blobs=by_hash)
 
+    def export(self) -> CoreAnswer:
+        """Write the state at the end of a frame; ``exported_state`` reads it."""
+        return CoreAnswer(self.ask(CoreOperation.EXPORT))
+
     def rebase(self, document: Hash) -> None:
         """Continue from a durable snapshot of this or an earlier state."""
         self.ask(CoreOperation.REBASE, document)
@@ -220,6 +241,10 @@ class FoldCore:
         answer = CoreAnswer(self.ask(CoreOperation.MEMORY))
         return answer.u64(), answer.u64()
 
+    def close(self) -> None:
+        """Free the memory. Nothing may be asked afterwards."""
+        self._core.close()
+
     def ask(self, operation: CoreOperation, request: bytes = b"") -> bytes:
         """Do an operation and return its answer."""
         name = _NAMES[operation]
@@ -227,8 +252,8 @@ class FoldCore:
             self._unusable = None
         if self._unusable is not None:
             raise CoreUnusable(
-                f"operation {name} of the fast core: its world is half changed, because operation "
-                f"{self._unusable} failed (open another kernel)"
+                f"operation {name} of the second kernel: its world is half changed, because "
+                f"operation {self._unusable} failed (open another kernel)"
             )
         try:
             return self._core.call(name, operation, request)
@@ -252,53 +277,52 @@ def cell_bytes(id: CellId) -> bytes:
 
 
 def _sealed(answer: CoreAnswer) -> SealedBytes:
-    hash, frame = answer.hash(), answer.data()
-    blobs = {answer.hash(): answer.data() for _ in range(answer.u32())}
-    replaced = {answer.hash(): answer.hash() for _ in range(answer.u32())}
-    intents = answer.list(intent_of)
-    settled = [(answer.hash(), answer.u64(), answer.hash()) for _ in range(answer.u32())]
-    abandoned, canceled, erased = (
-        tuple([answer.hash() for _ in range(answer.u32())]) for _ in range(3)
-    )
-    submissions = [
-        (answer.data().decode(), answer.u64(), answer.hash()) for _ in range(answer.u32())
-    ]
-    snapshots = [(answer.u64(), answer.u64(), answer.hash()) for _ in range(answer.u32())]
     return SealedBytes(
-        hash=hash,
-        frame=frame,
-        blobs=blobs,
-        replaced=replaced,
-        opened_intents=intents,
-        settled=tuple(settled),
-        abandoned=abandoned,
-        canceled=canceled,
-        erased=erased,
-        submissions=tuple(submissions),
-        snapshots=tuple(snapshots),
-        new_pins=answer.list(CoreAnswer.hash),
+        frame=_frame(answer),
+        blobs={answer.hash(): answer.data() for _ in range(answer.u32())},
+        replaced=dict(answer.rows(_PAIR)),
+        opened_intents=answer.list(intent_of),
+        settled=tuple(map(Settled._make, answer.rows(_SETTLED))),
+        abandoned=answer.hashes(),
+        canceled=answer.hashes(),
+        erased=answer.hashes(),
+        submissions=answer.list(lambda row: Submitted(row.text(), row.u64(), row.hash())),
+        snapshots=tuple([Mark(*row) for row in answer.rows(_MARK)]),
+        new_pins=answer.hashes(),
     )
+
+
+def _frame(answer: CoreAnswer) -> Frame:
+    """Read a frame (``put_frame`` of ``operations.rs``)."""
+    hash, world, first, prev, root, log_root, salt = answer.unpack(_FRAME)
+    data = answer.data()
+    records = tuple([data[start:end] for start, end in answer.rows(_PLACE)])
+    header = Header(
+        world=world, first=first, last=first + len(records) - 1, prev=prev, root=root,
+        log_root=log_root,
+    )  # fmt: skip
+    return frame_of_bytes(header, hash, salt, records, data)
 
 
 def intent_of(answer: CoreAnswer) -> IntentBytes:
     """Read an intent (``put_intent`` of ``reading.rs``)."""
-    intent, cell = answer.hash(), answer.cell_id()
-    workflow_hash, seq, index, opened_ns, manifest = answer.unpack(_INTENT_MIDDLE)
-    return IntentBytes(
-        intent=intent,
-        cell=cell,
-        workflow_hash=Hash(workflow_hash),
-        seq=seq,
-        index=index,
-        opened_ns=opened_ns,
-        manifest=Hash(manifest),
-        effect=answer.text(),
-        params=answer.slot(),
-        params_hash=answer.hash(),
-        key=answer.option(CoreAnswer.text_or_data),
-        idempotency_key=answer.text(),
-        issuer_ref=answer.option(CoreAnswer.text),
+    (
+        intent, workflow_hash, seq, index, opened_ns, manifest, params_hash, *sizes
+    ) = answer.unpack(_INTENT)  # fmt: skip
+    workflow, cell_key, effect, idempotency_key, params_kind, params, kind, key, issued, issuer = (
+        sizes
     )
+    parts = answer.parts(workflow, cell_key, effect, idempotency_key, params, key, issuer)
+    name, cell, effect_name, idempotency_name, param_bytes, key_bytes, issuer_ref = parts
+    slot: Slot = Ref(*_REF.unpack(param_bytes)) if params_kind else param_bytes
+    request_key: str | bytes | None = None
+    if kind:
+        request_key = key_bytes if kind == _KEY_BYTES else key_bytes.decode()
+    return IntentBytes(
+        intent, (name.decode(), cell), workflow_hash, seq, index, opened_ns, manifest,
+        effect_name.decode(), slot, params_hash, request_key, idempotency_name.decode(),
+        issuer_ref.decode() if issued else None,
+    )  # fmt: skip
 
 
 class CoreAnswer:
@@ -306,9 +330,9 @@ class CoreAnswer:
 
     __slots__ = ("_at", "_data")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
-        self._at = 0
+        self._at = at
 
     @property
     def rest(self) -> int:
@@ -346,6 +370,17 @@ class CoreAnswer:
         end = self._at = at + size
         return self._data[at:end]
 
+    def parts(self, *sizes: int) -> Sequence[bytes]:
+        """Parts of these sizes, one after another."""
+        data, at = self._data, self._at
+        parts = []
+        for size in sizes:
+            end = at + size
+            parts.append(data[at:end])
+            at = end
+        self._at = at
+        return parts
+
     def unpack(self, numbers: struct.Struct) -> tuple[Any, ...]:
         at = self._at
         self._at = at + numbers.size
@@ -366,14 +401,19 @@ class CoreAnswer:
         end = self._at = at + 4 + _U32.unpack_from(data, at)[0]
         return data[at + 4 : end].decode()
 
-    def text_or_data(self) -> str | bytes:
-        return self.data() if self.u32() else self.text()
-
     def cell_id(self) -> CellId:
         return self.text(), self.data()
 
     def slot(self) -> Slot:
         return Ref(self.hash(), self.u64()) if self.u32() else self.data()
+
+    def rows(self, row: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        """A list of rows of one size."""
+        return row.iter_unpack(self.take(self.u32() * row.size))
+
+    def hashes(self) -> tuple[Hash, ...]:
+        """A list of hashes."""
+        return tuple([Hash(hash) for (hash,) in self.rows(_HASHES)])
 
     def list(self, read: Callable[[CoreAnswer], T]) -> tuple[T, ...]:
         return tuple([read(self) for _ in range(self.u32())])

@@ -359,7 +359,11 @@ class _Run:
             failed=end.failed,
         )
         self._snapshots = Snapshots(
-            self._engine, folder.path, every=settings.snapshot_every, report=end.note
+            self._engine,
+            folder.path,
+            core=restored.core,
+            every=settings.snapshot_every,
+            report=end.note,
         )
         self._server = Server(
             self._engine,
@@ -414,7 +418,7 @@ class _Run:
             stack.callback(self._faults.flush)
             stack.push_async_callback(server.finish)
             stack.push_async_callback(asyncio.to_thread, self._engine.stop)
-            await self._pool.start(self._receipts.settle, self._receipts)
+            await self._pool.start(self._receipts)
             stack.push_async_callback(self._pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest

@@ -130,6 +130,11 @@ class Sources:
         # The clock of a broken machine may be before 1970, which a stamp cannot express.
         return Stamp(max(0, self.clock_ns()), self.random(ENTROPY_BYTES))
 
+    def stamps(self, count: int) -> list[Stamp]:
+        """Return the stamps of inputs that are admitted together, with one time."""
+        ns = max(0, self.clock_ns())
+        return [Stamp(ns, self.random(ENTROPY_BYTES)) for _ in range(count)]
+
     def salt(self) -> bytes:
         """Return the salt of one frame."""
         return self.random(SALT_BYTES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
@@ -21,7 +22,7 @@ from aos.manifest.limits import Range
 from aos.manifest.names import UNSUPPORTED_EFFECTS, is_system
 from aos.manifest.sealed_places import SEALED, SEALED_PACKAGE
 from aos.values.errors import SchemaProblem, SchemaProblems
-from aos.values.expressions import read_types
+from aos.values.expressions import ReadTypes, read_types
 
 Node = Mapping[str, Any]
 Subject = tuple[str, str]
@@ -139,8 +140,12 @@ class Catalog:
 
     def _are_valid_together(self) -> bool:
         """Then each is valid alone, too: this is the usual case, in one pass."""
+        own = {name for kind, name in self.definitions if kind == "defschema"}
         try:
-            read_types(self.types)
+            if own.isdisjoint(SCHEMAS):
+                read_types({name: self.types[name] for name in own}, _builtin_types())
+            else:
+                read_types(self.types)
         except SchemaProblems:
             return False
         return True
@@ -175,6 +180,12 @@ def event_arms(event: str, catalog: Catalog) -> Mapping[str, Expression] | None:
         arms: Mapping[str, Expression] = argument
         return arms
     return {} if form == "record" else None
+
+
+@cache
+def _builtin_types() -> ReadTypes:
+    """The types of the built-in schemas, which are in every manifest: they are checked once."""
+    return ReadTypes.of({name: node["type"] for name, node in SCHEMAS.items()})
 
 
 def _stubs(names: Iterable[str]) -> dict[str, Expression]:

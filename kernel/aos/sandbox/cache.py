@@ -105,11 +105,11 @@ class ModuleCache:
         name = _name(module, engine)
         try:
             with self._open_folder() as folder:
-                stored = _read(folder, name, CHECKSUM_BYTES + CODE_BYTES_MAX)
+                stored = _read(folder, name)
                 if stored is None:
                     return None
-                code = stored[CHECKSUM_BYTES:]
-                if stored[:CHECKSUM_BYTES] != _checksum(module, engine, code):
+                checksum, code = stored
+                if checksum != _checksum(module, engine, code):
                     self._tell(f"{name} is damaged: the module is compiled again")
                     return None
                 with contextlib.suppress(OSError):  # it is only removed earlier
@@ -200,15 +200,15 @@ def _checksum(module: Hash, engine: Engine, code: bytes) -> bytes:
     return digest("aos/code/2", module, *engine_fields, code)
 
 
-def _read(folder: int, name: str, bytes_max: int) -> bytes | None:
-    """A file's bytes; None if it is missing or longer than ``bytes_max``."""
+def _read(folder: int, name: str) -> tuple[bytes, bytes] | None:
+    """The checksum and the code in a file; None if it is missing or too long."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
         return None
     with os.fdopen(fd, "rb") as file:
-        data = file.read(bytes_max + 1)
-    return data if len(data) <= bytes_max else None
+        checksum, code = file.read(CHECKSUM_BYTES), file.read(CODE_BYTES_MAX + 1)
+    return (checksum, code) if len(code) <= CODE_BYTES_MAX else None
 
 
 def _write_unfinished(folder: int, data: bytes) -> str:

@@ -162,7 +162,10 @@ class Sandbox:
             raise ModuleRefused(hash_text(module), problems)
         try:
             compiled = Compiled(
-                self._engine, self._compile(module, wasm), panic_at=panic_address(outline)
+                self._engine,
+                self._compile(module, wasm),
+                first_bytes=outline.memories[0] * PAGE_BYTES,
+                panic_at=panic_address(outline),
             )
         except wasmtime.WasmtimeError as error:
             raise ModuleRefused(hash_text(module), [engine_problem(error)]) from error

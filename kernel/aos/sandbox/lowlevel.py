@@ -178,19 +178,27 @@ class Compiled:
         "_owner",
         "_pre",
         "alloc_at",
+        "first_bytes",
         "memory_at",
         "panic_at",
         "pre",
     )
 
     def __init__(
-        self, engine: wasmtime.Engine, module: wasmtime.Module, *, panic_at: int | None = None
+        self,
+        engine: wasmtime.Engine,
+        module: wasmtime.Module,
+        *,
+        first_bytes: int = 0,
+        panic_at: int | None = None,
     ) -> None:
         """Link a module that this engine compiled.
 
         The caller has checked the exports ``memory`` and ``alloc``: they are not checked again.
-        ``panic_at`` is the panic address that the module names; it is not checked.
+        ``first_bytes`` is the size of the memory that the module declares, which never becomes
+        smaller. ``panic_at`` is the panic address that the module names; it is not checked.
         """
+        self.first_bytes = first_bytes
         self.panic_at = panic_at
         self._owner = engine
         self._module = module
@@ -290,13 +298,13 @@ class InstanceRunner:
         data, fuel = call.input, call.fuel
         length = len(data)
         assert length <= _U32_MASK, "a longer input could be in no memory"
-        pointer = self._reserve(context, length, RangeMisfit.INPUT_OUTSIDE)
+        pointer = self._reserve(context, compiled, length, RangeMisfit.INPUT_OUTSIDE)
         if not isinstance(pointer, int):
             return self._end(context, compiled, pointer, fuel)
         self._view(context)[pointer : pointer + length] = data
         result_at = 0
         if form is Form.RETURN_POINTER:
-            reserved = self._reserve(context, _RESULT_BYTES, RangeMisfit.RESULT_OUTSIDE)
+            reserved = self._reserve(context, compiled, _RESULT_BYTES, RangeMisfit.RESULT_OUTSIDE)
             if not isinstance(reserved, int):
                 return self._end(context, compiled, reserved, fuel)
             result_at = reserved
@@ -326,14 +334,17 @@ class InstanceRunner:
         output = view[pointer : pointer + length].tobytes()
         return CallResult(output, None, fuel - self._fuel_left(context), memory_bytes)
 
-    def _reserve(self, context: Argument, size: int, misfit: RangeMisfit) -> int | Trap | BadRange:
+    def _reserve(
+        self, context: Argument, compiled: Compiled, size: int, misfit: RangeMisfit
+    ) -> int | Trap | BadRange:
         """Let the guest allocate ``size`` bytes. A returned address is inside its memory."""
         self._u32[0] = size
         error = self._call(context, self._alloc, self._slots, _ONE, self._trap)
         if error or self._u64[_TRAP]:
             return self._stopped(Stage.ALLOC, error)
         pointer = self._u32[0]
-        if pointer + size > self._memory_size(context, self._memory):
+        end = pointer + size
+        if end > compiled.first_bytes and end > self._memory_size(context, self._memory):
             return BadRange(misfit=misfit, pointer=pointer, size=size)
         return pointer
 

@@ -10,7 +10,7 @@ The methods that take a transaction write, or read in the middle of a write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from aos.store.cut import Cut
 from aos.store.environment import Environment
 from aos.store.lmdb_rows import LmdbRows, drop_rows
 from aos.store.rows import IntentRow, PutRow, SnapshotRow, SubmissionRow, seq_key, submission_key
-from aos.store.store import is_pruned, missing_frame
+from aos.store.store import IntentChanges, is_pruned, missing_frame, opened_already
 from aos.values.digests import Hash, hash_text
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ SLICE_FRAMES: Final = 64
 SLICE_BYTES: Final = 4 * 1024 * 1024
 """Limits of one read transaction: it ends with the frame that reaches one of them. Copying that
 much takes a few milliseconds."""
+
+RECENT_MAX: Final = 4096
+"""Rows of open intents that are kept, so that the receipt that follows need not read them. With
+more, all are forgotten."""
 
 SEQ_MAX: Final = 2**64 - 1
 
@@ -188,6 +192,9 @@ class LmdbDerivedRows:
     def __init__(self, environment: Environment, rows: LmdbRows) -> None:
         self._environment = environment
         self._rows = rows
+        self._recent: dict[Hash, IntentRow] = {}
+        """Rows of open intents that were written here. A group that did not become durable is
+        written again, with the same rows."""
 
     # Reading
 
@@ -244,20 +251,54 @@ class LmdbDerivedRows:
         for key, data in self._rows.scan("puts"):
             yield self._rows.decode_row(f"put {key.hex()}", partial(PutRow.from_bytes, key), data)
 
+    def recent_intent(self, txn: Txn, hash: Hash) -> IntentRow | None:
+        """As ``intent_in``; one that this process opened lately is not read again."""
+        return self._recent.get(hash) or self.intent_in(txn, hash)
+
     # Writing
+
+    def put_intents(self, txn: Txn, changes: IntentChanges) -> None:
+        """Store the rows of intents that a commit group makes, in the transaction of the group.
+
+        Raises:
+            Damage: One that it opens has a row already (ST-32).
+        """
+        opened, ended = changes
+        recent = self._recent
+        with txn.cursor(db=self._environment.tables["intents"]) as cursor:
+            rows = [(intent, row.to_bytes()) for intent, row in opened.items()]
+            if cursor.putmulti(rows, overwrite=False)[1] < len(rows):
+                raise self._opened_already(txn, opened)
+            if ended:
+                cursor.putmulti([(intent, row.to_bytes()) for intent, row in ended.items()])
+        for intent in ended:
+            recent.pop(intent, None)
+        if len(recent) > RECENT_MAX:
+            recent.clear()
+        recent.update(opened)
+
+    def _opened_already(self, txn: Txn, opened: Mapping[Hash, IntentRow]) -> Damage:
+        """The error for the first of these rows that is stored otherwise."""
+        for intent, row in opened.items():
+            if self.intent_in(txn, intent) != row:
+                return opened_already(intent, row.opened_seq, self._environment.location)
+        intent, row = next(iter(opened.items()))
+        return opened_already(intent, row.opened_seq, self._environment.location)
+
+    def forget_recent(self) -> None:
+        """Read every row again: other rows may take the place of those that were written here."""
+        self._recent.clear()
 
     def put(
         self,
         txn: Txn,
         *,
-        intents: Iterable[tuple[Hash, IntentRow]],
         submissions: Iterable[SubmissionRow],
         snapshots: Iterable[SnapshotRow],
     ) -> None:
-        """Store the rows that a commit group makes, in the transaction of the group (ST-31)."""
+        """Store the rows that a commit group makes, in the transaction of the group (ST-31); those
+        of its intents apart."""
         tables = self._environment.tables
-        for intent, row in intents:
-            txn.put(intent, row.to_bytes(), db=tables["intents"])
         for submission in submissions:
             txn.put(submission.key, submission.to_bytes(), db=tables["submissions"])
         for snapshot in snapshots:
@@ -270,6 +311,7 @@ class LmdbDerivedRows:
 
     def forget(self, txn: Txn, removal: Forget) -> None:
         """Remove the rows that ``removal`` names, its blobs apart."""
+        self.forget_recent()
         tables = self._environment.tables
         submissions = [submission_key(submission_id) for submission_id in removal.submissions]
         for table, keys in (

@@ -166,12 +166,12 @@ class LmdbStore(Closable):
                 for value, seq in values.items():
                     self._blobs.erase(txn, value, seq, changes)
                 self._blobs.keep(txn, sealed.blobs, changes, sealed.replaced)
-            intents = intent_changes(group, partial(self._derived.intent_in, txn), self.location)
+            intents = intent_changes(
+                group, partial(self._derived.recent_intent, txn), self.location
+            )
+            self._derived.put_intents(txn, intents)
             self._derived.put(
-                txn,
-                intents=intents.items(),
-                submissions=submissions.values(),
-                snapshots=snapshot_changes(group),
+                txn, submissions=submissions.values(), snapshots=snapshot_changes(group)
             )
             for key, text in texts:
                 txn.put(key, text, db=self._environment.tables["notes"])
@@ -300,6 +300,7 @@ class LmdbStore(Closable):
         Returns how many rows of each were written or removed. Raises as ``append``.
         """
         self._check_writable()
+        self._derived.forget_recent()
         changes = {name: self._changes(name, rows) for name, rows in tables.items()}
         rows = sum(map(len, changes.values()))
         if rows:

@@ -23,6 +23,7 @@ from aos.store.store import (
     is_pruned,
     missing_frame,
     names_in,
+    opened_already,
     snapshot_changes,
     submission_changes,
 )
@@ -76,13 +77,17 @@ class MemoryStore:
         with self._lock:
             check_expected(self._head, group, head, expected, LOCATION)
             intents = intent_changes(group, self._intents.get, LOCATION)
+            for intent, row in intents.opened.items():
+                if intent in self._intents:
+                    raise opened_already(intent, row.opened_seq, LOCATION)
             for sealed in group:
                 self._frames[sealed.frame.header.first] = sealed.frame
                 self._firsts.append(sealed.frame.header.first)
                 for value, seq in erasing(sealed).items():
                     self._erase(value, seq)
                 self._keep(sealed.blobs)
-            self._intents.update(intents)
+            self._intents.update(intents.opened)
+            self._intents.update(intents.ended)
             self._submissions.update(submission_changes(group))
             self._snapshots.update((row.at, row) for row in snapshot_changes(group))
             self._notes.update(notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from aos.core.journal.frame import NO_FRAME, Frame, Head, StoredFrame
 from aos.core.journal.inputs import ERASE
@@ -242,7 +242,7 @@ def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
         prev, seq = sealed.frame.hash, header.last
     tip = group[-1].tip
     assert (head.world, head.seq, head.frame, head.frames, head.log_root) == (
-        tip.world, tip.seq, tip.frame, tip.log.size, tip.log.root(),
+        tip.world, tip.seq, tip.frame, tip.log.size, group[-1].frame.header.log_root,
     ), "the head is not the last frame's"  # fmt: skip
     assert (head.seq, head.frame) == (seq, prev), "the tip is not the last frame's"
 
@@ -287,18 +287,28 @@ def _frame_name(frame: Hash) -> str:
     return "no frame" if frame == NO_FRAME else f"frame {frame.hex()[:16]}"
 
 
+class IntentChanges(NamedTuple):
+    """The rows of intents that a group writes: of those that it opens, which have no row yet, and
+    of those that it ends, which have one."""
+
+    opened: dict[Hash, IntentRow]
+    ended: dict[Hash, IntentRow]
+
+
 def intent_changes(
     group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], location: str
-) -> dict[Hash, IntentRow]:
-    """Return the rows of intents that ``group`` writes, in its order (ST-31, ST-32).
+) -> IntentChanges:
+    """Return the rows of intents that ``group`` writes, in its order (ST-31, ST-32). The caller
+    checks that those that it opens have no row yet, and raises ``opened_already`` otherwise.
 
     Raises:
         Damage: The stored rows and the group contradict each other.
     """
-    changed: dict[Hash, IntentRow] = {}
+    opened: dict[Hash, IntentRow] = {}
+    ended: dict[Hash, IntentRow] = {}
 
     def existing_row(intent: Hash, seq: int) -> IntentRow:
-        intent_row = changed.get(intent) or stored(intent)
+        intent_row = opened.get(intent) or ended.get(intent) or stored(intent)
         if intent_row is None:
             raise _contradiction(
                 intent, location, f"record {seq} ends it, and no row says it was opened"
@@ -308,24 +318,26 @@ def intent_changes(
     for sealed in group:
         for opening in sealed.opened_intents:
             intent = opening.intent
-            if intent in changed or stored(intent) is not None:
-                raise _contradiction(
-                    intent, location, f"record {opening.seq} opens it, and it has a row already"
-                )
-            changed[intent] = IntentRow(opened_seq=opening.seq, index=opening.index)
+            if intent in opened or intent in ended:
+                raise opened_already(intent, opening.seq, location)
+            opened[intent] = IntentRow(opening.seq, opening.index)
         for intent, seq, receipt in sealed.settled:
-            stored_row = existing_row(intent, seq)
-            if stored_row.settled_seq is not None:
-                problem = f"record {seq} settles it, and its row says {stored_row.settled_seq} did"
+            row = existing_row(intent, seq)
+            if row.settled_seq is not None:
+                problem = f"record {seq} settles it, and its row says {row.settled_seq} did"
                 raise _contradiction(intent, location, problem)
-            changed[intent] = IntentRow(
-                opened_seq=stored_row.opened_seq, index=stored_row.index, settled_seq=seq,
-                receipt_digest=receipt, abandoned=stored_row.abandoned,
-            )  # fmt: skip
+            changed = opened if intent in opened else ended
+            changed[intent] = IntentRow(row.opened_seq, row.index, seq, receipt, row.abandoned)
         for intent in sealed.abandoned:
-            stored_row = existing_row(intent, sealed.frame.header.last)
-            changed[intent] = stored_row._replace(abandoned=True)
-    return changed
+            row = existing_row(intent, sealed.frame.header.last)
+            changed = opened if intent in opened else ended
+            changed[intent] = row._replace(abandoned=True)
+    return IntentChanges(opened, ended)
+
+
+def opened_already(intent: Hash, seq: int, location: str) -> Damage:
+    """The error of a group that opens an intent which has a row (ST-32)."""
+    return _contradiction(intent, location, f"record {seq} opens it, and it has a row already")
 
 
 def _contradiction(intent: Hash, location: str, problem: str) -> Damage:

@@ -44,11 +44,16 @@ def empty_state(store: Store, *, limits: Limits = LIMITS) -> State:
     Raises:
         Damage: The store has no first frame.
     """
-    tip = Tip(world=_first_world(store))
-    return empty(tip, store.blob, find=_finding(store), limits=limits)
+    tip = Tip(world=first_world(store))
+    return empty(tip, store.blob, find=finding(store), limits=limits)
 
 
-def _first_world(store: Store) -> Hash:
+def first_world(store: Store) -> Hash:
+    """Return the world of the first frame: of a forked world, its first ancestor.
+
+    Raises:
+        Damage: The store has no frame.
+    """
     first = store.frame_at(1)
     if first is None:
         raise Damage("the store is empty: expected the genesis record of a world")
@@ -62,7 +67,7 @@ def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> Stat
         Damage: No record of the journal says so, or the snapshot cannot be read (H-40a).
     """
     record = _record_of(store, row)
-    state = load(row.document, store.blob, find=_finding(store), limits=limits)
+    state = load(row.document, store.blob, find=finding(store), limits=limits)
     _check_place(record, state.tip)
     return state
 
@@ -91,10 +96,10 @@ def open_stored(
         opens = open_kernel
     record = None if row is None else _record_of(store, row)
     kernel = opens(
-        world=_first_world(store) if row is None else None,
+        world=first_world(store) if row is None else None,
         read=read,
         snapshot=None if row is None else row.document,
-        find=_finding(store),
+        find=finding(store),
         verify=verify,
         limits=limits,
         keeps=keeps,
@@ -144,7 +149,9 @@ def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:
     return None
 
 
-def _finding(store: Store) -> Find:
+def finding(store: Store) -> Find:
+    """How a state or a kernel finds the record of a submission id in a store."""
+
     def find(submission_id: str) -> int | None:
         row = store.submission(submission_id)
         return None if row is None else row.seq

@@ -16,7 +16,6 @@ from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.host.executors.agentos_http import in_their_form
-from aos.host.executors.task import Outcome
 from aos.manifest.forms import AGENTOS
 from aos.manifest.names import HTTP, NODE
 from aos.testing.desk import Desk
@@ -25,6 +24,7 @@ from aos.testing.problems import WorldProblem
 from aos.testing.sources import WORLD_KEY, signing_key
 from aos.values.digests import Hash, content_hash
 from aos.worker.failure import CODE_CHARS_MAX, AttemptFailure
+from aos.worker.outcome import Outcome
 
 STRANGER = "stranger"
 _NOTHING: Final = object()

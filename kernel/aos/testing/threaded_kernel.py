@@ -1,8 +1,8 @@
-"""The fast core of a test world, called from any thread (spec/testing.md, T-8, T-8a).
+"""The second kernel of a test world, called from any thread (spec/testing.md, T-8, T-8a).
 
-A fast kernel belongs to one thread, which is not the main thread and has a big stack. Tests run on
-the main thread. So each call of the protocol runs on the thread that runs modules, which all worlds
-of a process share. Code that makes several calls runs on that thread as a whole.
+A second kernel belongs to one thread, which is not the main thread and has a big stack. Tests run
+on the main thread. So each call of the protocol runs on the thread that runs modules, which all
+worlds of a process share. Code that makes several calls runs on that thread as a whole.
 
 What a test reads of a world as data is the state of the reference, which ``ReferenceCopy`` folds.
 """
@@ -98,8 +98,8 @@ class ThreadedKernel(KernelProtocol):
     def _call(self, function: Callable[[], T]) -> T:
         if SHARED.thread != self._thread:
             raise WorldProblem(
-                "this world runs on the fast core, whose thread is not there any more: a test was "
-                'interrupted, or the process is forked (create it there, or use core="python")'
+                "this world runs on the second kernel, whose thread is not there any more: a test "
+                'was interrupted, or the process is forked (create it there, or use core="python")'
             )
         return SHARED.on_module_thread(function)
 

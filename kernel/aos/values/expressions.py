@@ -96,12 +96,38 @@ Type: TypeAlias = Scalar | Record | Variant | ListOf | SetOf | MapOf | Option | 
 UNIT: Final = Scalar("unit")
 
 
-def read_types(expressions: Mapping[str, object]) -> dict[str, Type]:
+@dataclass(frozen=True, slots=True)
+class ReadTypes:
+    """Valid types by name, which refer to no others, and the depth of the values of each."""
+
+    types: Mapping[str, Type]
+    depths: Mapping[str, int]
+
+    @staticmethod
+    def of(expressions: Mapping[str, object]) -> ReadTypes:
+        """Read types that other types refer to, to check them once.
+
+        Raises SchemaProblems as ``read_types`` does.
+        """
+        types = read_types(expressions)
+        depths: dict[str, int] = {}
+        for name, type_ in types.items():
+            depths[name] = _depth(type_, depths)
+        return ReadTypes(types, depths)
+
+
+_NO_TYPES: Final = ReadTypes({}, {})
+
+
+def read_types(expressions: Mapping[str, object], others: ReadTypes = _NO_TYPES) -> dict[str, Type]:
     """Read and check all types together. In the result a schema follows all that it refers to.
+
+    ``others`` have been read before. The types can refer to them, and have other names.
 
     Raises SchemaProblems with all problems of all expressions.
     """
-    reader = _Reader(expressions.keys())
+    assert expressions.keys().isdisjoint(others.types)
+    reader = _Reader(expressions.keys() | others.types.keys())
     types: dict[str, Type] = {}
     for name in sorted(expressions):
         reader.schema = name
@@ -124,11 +150,11 @@ def read_types(expressions: Mapping[str, object]) -> dict[str, Type]:
                 )
             )
     if not cycles:
-        readable: dict[str, Type] = {}  # with all that they refer to
+        readable = dict(others.types)  # with all that they refer to
         for name in order:
             if readable.keys() >= reader.refs.get(name, {}).keys():
                 readable[name] = types[name]
-        problems.extend(_check_resolved(readable))
+        problems.extend(_check_resolved(readable, others.depths))
     if problems:
         raise SchemaProblems(sorted(problems, key=lambda problem: problem.schema))
     return {name: types[name] for name in order}
@@ -286,10 +312,15 @@ def _children(type_: Type) -> Iterator[tuple[str, Type]]:
             return
 
 
-def _check_resolved(types: Mapping[str, Type]) -> Iterator[SchemaProblem]:
-    """Problems that need the references followed: options of options, and depth of values."""
-    depths: dict[str, int] = {}
+def _check_resolved(
+    types: Mapping[str, Type], other_depths: Mapping[str, int]
+) -> Iterator[SchemaProblem]:
+    """Problems that need the references followed: options of options, and depth of values. Types
+    with a depth in ``other_depths`` have none."""
+    depths = dict(other_depths)
     for name, root in types.items():
+        if name in other_depths:
+            continue
         depths[name] = _depth(root, depths)
         if depths[name] > INGRESS_DEPTH_MAX:
             yield SchemaProblem(

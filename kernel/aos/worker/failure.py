@@ -16,6 +16,9 @@ from aos.values.cbor import encode
 CODE_CHARS_MAX: Final = 128
 MESSAGE_BYTES_MAX: Final = 4096
 
+PROBLEM_BYTES_MAX: Final = 1024
+"""Maximum length of the reason for another attempt or for a halt, as the journal keeps it."""
+
 # The codes of AOS. A function's own codes come from EffectFailed.
 TIMEOUT: Final = "timeout"
 CANCELED: Final = "canceled"
@@ -82,6 +85,16 @@ class AttemptFailure:
     message: str
     retryable: bool
     end: End = "settle"
+
+    @property
+    def problem(self) -> str:
+        """The reason for the next attempt, as the journal keeps it."""
+        return bounded(f"{self.code}: {self.message}", PROBLEM_BYTES_MAX)
+
+    @property
+    def halt_problem(self) -> str:
+        """The reason why the task is held or parked, as the journal keeps it next to the code."""
+        return bounded(self.message, PROBLEM_BYTES_MAX)
 
     def payload(self) -> bytes:
         """Canonical CBOR of ``sys/EffectError@1``; a long message is truncated."""

@@ -27,9 +27,16 @@ from aos.worker.child import serve
 from aos.worker.connections import CONNECT_FAILED, ConnectionGate, Connections, Outside, not_allowed
 from aos.worker.executors import Executors
 from aos.worker.failure import EffectFailed, NotConfigured
-from aos.worker.http_settings import CONCURRENCY, HTTP, TOO_LARGE, AllowList, HttpLimits
+from aos.worker.http_settings import (
+    BAD_REQUEST,
+    CONCURRENCY,
+    HTTP,
+    TOO_LARGE,
+    AllowList,
+    HttpLimits,
+)
 from aos.worker.redaction import Overlong, Redactor
-from aos.worker.request import BAD_REQUEST, Request, read_request, secrets_of
+from aos.worker.request import Request, read_request, secrets_of
 from aos.worker.results import WithBlobs
 
 RESPONSE_HEADERS_MAX: Final = 256

@@ -20,6 +20,9 @@ CONCURRENCY: Final = 64
 REQUEST_BYTES_MAX: Final = 16 * MIB
 """Maximum size of a request body that ``body_ref`` names."""
 
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+BAD_REQUEST: Final = "http_bad_request"
 NOT_ALLOWED: Final = "http_not_allowed"
 TOO_LARGE: Final = "http_too_large"
 

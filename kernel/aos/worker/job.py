@@ -1,22 +1,29 @@
-"""A task of the node in this process, and how an attempt at it ended."""
+"""A task of the node in this process."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aos.sealing.keyring import Keyring
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 from aos.worker.api import EffectContext
 from aos.worker.calls import FunctionCall
 from aos.worker.failure import CANCELED, TIMEOUT, AttemptFailure
+from aos.worker.outcome import NO_BLOBS, Outcome
 from aos.worker.progress import ProgressStream
 from aos.worker.redaction import Redactor
 from aos.worker.sealed_calls import OpenedParams
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import SecretValue, from_wire
+
+
+def cancellation(circumstance: str) -> AttemptFailure:
+    """The failure of a canceled task: not retryable (X-6). ``circumstance`` completes its message:
+    "canceled ``circumstance``"."""
+    return AttemptFailure(code=CANCELED, message=f"canceled {circumstance}", retryable=False)
 
 
 def _new_future() -> asyncio.Future[None]:
@@ -65,9 +72,44 @@ class Job:
     overdue: FunctionCall | None = None
     """A call that did not end when it was canceled."""
 
-    def ended(self, started_ns: int) -> AttemptResult:
-        """A result of the current attempt, which ends now."""
-        return AttemptResult.now(self.intent, self.effect, self.attempt, started_ns)
+    def succeeded(
+        self, payload: bytes, started_ns: int, *, cost_cents: int | None, blobs: Sequence[bytes]
+    ) -> Outcome:
+        """The current attempt ends now with a result."""
+        return Outcome(
+            intent=self.intent,
+            effect=self.effect,
+            attempt=self.attempt,
+            status="ok",
+            payload=payload,
+            started_ns=started_ns,
+            finished_ns=max(started_ns, time.time_ns()),
+            cost_cents=cost_cents,
+            blobs={content_hash(blob): blob for blob in blobs} if blobs else NO_BLOBS,
+        )
+
+    def failed(
+        self, failure: AttemptFailure, started_ns: int | None = None, *, status: str = "error"
+    ) -> Outcome:
+        """The current attempt fails now. Without ``started_ns`` it has not begun."""
+        return Outcome.failed(
+            failure,
+            intent=self.intent,
+            effect=self.effect,
+            attempt=self.attempt,
+            started_ns=time.time_ns() if started_ns is None else started_ns,
+            status=status,
+        )
+
+    def timed_out(self, started_ns: int, timeout_s: float) -> Outcome:
+        """The timeout of the current attempt expires now: retryable (X-45)."""
+        text = f"no result within {timeout_s:g} s"
+        failure = AttemptFailure(code=TIMEOUT, message=text, retryable=True)
+        return self.failed(failure, started_ns, status=TIMEOUT)
+
+    def canceled(self, circumstance: str, started_ns: int | None = None) -> Outcome:
+        """The task is canceled now; see ``cancellation``."""
+        return self.failed(cancellation(circumstance), started_ns, status=CANCELED)
 
     def cancel(self) -> None:
         """End it as canceled, once."""
@@ -84,67 +126,18 @@ class Job:
             intent=Hash(message["intent"]),
             effect=message["effect"],
             attempt=message["attempt"],
-            spent=message["spent"],
+            spent=message.get("spent", 0),
             params=message["params"],
             idempotency_key=message["idempotency_key"],
             workflow=message["workflow"],
             cell_key=message["cell_key"],
             issuer_ref=message["issuer_ref"],
-            blobs=message["blobs"],
-            next_frame=message["next_frame"],
+            blobs=message.get("blobs", {}),
+            next_frame=message.get("next_frame", 0),
             has_taker=message["has_taker"],
             traceparent=message.get("traceparent"),
             secrets=from_wire(message["secrets"]) if "secrets" in message else {},
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class AttemptResult:
-    """How an attempt ended. ``failure`` is None for a value. ``is_final``: the call may still run,
-    so that no other attempt may begin (X-45)."""
-
-    intent: Hash
-    effect: str
-    attempt: int
-    started_ns: int
-    finished_ns: int
-    status: str = "ok"
-    payload: bytes = b""
-    failure: AttemptFailure | None = None
-    cost_cents: int | None = None
-    blobs: tuple[bytes, ...] = ()
-    is_final: bool = False
-
-    @classmethod
-    def now(cls, intent: Hash, effect: str, attempt: int, started_ns: int) -> AttemptResult:
-        """One that ends now; not before ``started_ns``, even if the wall clock was set back."""
-        return cls(
-            intent=intent,
-            effect=effect,
-            attempt=attempt,
-            started_ns=started_ns,
-            finished_ns=max(started_ns, time.time_ns()),
-        )
-
-    def fail(self, failure: AttemptFailure, status: str = "error") -> AttemptResult:
-        """Turn this result into a failure, in place, and return it. Its payload becomes the one
-        of ``failure``; its blobs are dropped, because nothing refers to them any more."""
-        self.status = status
-        self.failure = failure
-        self.payload = failure.payload()
-        self.blobs = ()
-        return self
-
-    def time_out(self, timeout_s: float) -> AttemptResult:
-        """Make it the result of an attempt whose timeout expired now: retryable (X-45)."""
-        text = f"no result within {timeout_s:g} s"
-        return self.fail(AttemptFailure(code=TIMEOUT, message=text, retryable=True), TIMEOUT)
-
-    def cancel(self, circumstance: str) -> AttemptResult:
-        """Make it the result of a task that was canceled now: not retryable (X-6). ``circumstance``
-        completes its message: "canceled ``circumstance``"."""
-        failure = AttemptFailure(code=CANCELED, message=f"canceled {circumstance}", retryable=False)
-        return self.fail(failure, CANCELED)
 
 
 class RequestContext(EffectContext):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import cast
 
 from aos.core.journal.statements import receipt_message, stream_message
 from aos.values.digests import Hash, content_hash
 from aos.worker.executor_key import Signer
-from aos.worker.job import AttemptResult
-from aos.worker.progress import Progress
+from aos.worker.outcome import Outcome, StreamFrame, frame_fields, outcome_fields
 from aos.worker.wire import Message
 
 
@@ -27,109 +28,92 @@ class Outbox:
         self._signer = signer
         self._send = send
         self._results: dict[Hash, Message] = {}
-        self._unsigned: dict[Hash, tuple[AttemptResult, Message]] = {}
+        self._unsigned: dict[Hash, tuple[Outcome, int]] = {}
 
-    def put(self, result: AttemptResult, *, dropped: int = 0) -> None:
+    def put(self, outcome: Outcome, *, dropped: int = 0) -> None:
         """Send a result; ``dropped`` counts the stream frames that were not sent before it."""
-        message: Message = {
-            "op": "done",
-            "intent": result.intent,
-            "effect": result.effect,
-            "attempt": result.attempt,
-            "status": result.status,
-            "payload": result.payload,
-            "started_ns": result.started_ns,
-            "finished_ns": result.finished_ns,
-            "cost_cents": result.cost_cents,
-            "signature": None,
-            "batch": None,
-            "blobs": list(result.blobs),
-            "dropped": dropped,
-        }
-        if result.is_final:
-            message["is_final"] = True
-        self._results[result.intent] = message
         if self._signer is None:
-            self._send(message)
+            self._keep(outcome, dropped)
             return
         if not self._unsigned:
             asyncio.get_running_loop().call_soon(self.flush)
-        self._unsigned[result.intent] = (result, message)
+        self._unsigned[outcome.intent] = (outcome, dropped)
+
+    def _keep(self, outcome: Outcome, dropped: int) -> None:
+        message = cast("Message", {"op": "done", **outcome_fields(outcome)})
+        if dropped:
+            message["dropped"] = dropped
+        if outcome.is_final:
+            message["is_final"] = True
+        self._results[outcome.intent] = message
+        self._send(message)
 
     def send_again(self, intent: Hash) -> bool:
         """Send a kept result again; return False if there is none."""
+        if intent in self._unsigned:
+            return True  # it is sent at the end of this turn of the loop
         message = self._results.get(intent)
-        if message is None:
-            return False
-        if intent not in self._unsigned:
+        if message is not None:
             self._send(message)
-        return True
+        return message is not None
 
     def acknowledged(self, intents: Iterable[Hash]) -> None:
         """Drop the results that the journal has answered (X-55). A task that comes again after
         this runs again. Unknown intents are ignored."""
         for intent in intents:
             self._results.pop(intent, None)
+            self._unsigned.pop(intent, None)
 
     def __contains__(self, intent: Hash) -> bool:
-        return intent in self._results
+        return intent in self._results or intent in self._unsigned
 
     def flush(self) -> None:
         """Sign and send the results of this turn of the loop now."""
         unsigned = list(self._unsigned.values())
         self._unsigned.clear()
-        if self._signer is None or not unsigned:
+        signer = self._signer
+        if signer is None or not unsigned:
             return
         assert self._world is not None, "a signer without a world"
-        receipts = [_receipt(result, self._world, self._signer) for result, _ in unsigned]
-        signed = self._signer.sign_receipts(self._world, receipts)
-        for (_, message), receipt in zip(unsigned, signed, strict=True):
-            message["signature"] = receipt.signature
-            if receipt.batch is not None:
-                message["batch"] = [
-                    receipt.batch.index,
-                    receipt.batch.size,
-                    list(receipt.batch.path),
-                ]
-            self._send(message)
+        key_id = signer.public_key
+        receipts = [
+            receipt_message(
+                self._world,
+                outcome,
+                payload=content_hash(outcome.payload),
+                executor=signer.name,
+                key_id=key_id,
+            )
+            for outcome, _ in unsigned
+        ]
+        signed = signer.sign_receipts(self._world, receipts)
+        for (outcome, dropped), receipt in zip(unsigned, signed, strict=True):
+            signed_outcome = replace(
+                outcome,
+                executor=signer.name,
+                key_id=key_id,
+                signature=receipt.signature,
+                batch=receipt.batch,
+            )
+            self._keep(signed_outcome, dropped)
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, frame: StreamFrame) -> None:
         """Send a stream frame, signed alone (J-41). It is not kept: a frame that is lost is not
         sent again."""
-        self._send(
-            {
-                "op": "progress",
-                "intent": progress.intent,
-                "attempt": progress.attempt,
-                "number": progress.frame_seq,
-                "kind": progress.frame_kind,
-                "payload": progress.payload,
-                "blob": progress.blob,
-                "signature": self._signed_frame(progress),
-            }
-        )
+        if self._signer is not None:
+            frame = self._signed_frame(frame, self._signer)
+        self._send(cast("Message", {"op": "progress", **frame_fields(frame)}))
 
-    def _signed_frame(self, progress: Progress) -> bytes | None:
-        if self._signer is None:
-            return None
+    def _signed_frame(self, frame: StreamFrame, signer: Signer) -> StreamFrame:
         assert self._world is not None, "a signer without a world"
         message = stream_message(
             self._world,
-            progress,
-            payload=content_hash(progress.payload),
-            payload_ref=None if progress.blob is None else content_hash(progress.blob),
-            executor=self._signer.name,
-            key_id=self._signer.public_key,
+            frame,
+            payload=content_hash(frame.payload),
+            payload_ref=None if frame.blob is None else content_hash(frame.blob),
+            executor=signer.name,
+            key_id=signer.public_key,
         )
-        return self._signer.sign(message)
-
-
-def _receipt(result: AttemptResult, world: Hash, signer: Signer) -> bytes:
-    """The bytes of a result that are signed."""
-    return receipt_message(
-        world,
-        result,
-        payload=content_hash(result.payload),
-        executor=signer.name,
-        key_id=signer.public_key,
-    )
+        return replace(
+            frame, executor=signer.name, key_id=signer.public_key, signature=signer.sign(message)
+        )

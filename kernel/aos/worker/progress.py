@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from aos.manifest.limits import MIB, WorldLimits
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
+from aos.worker.outcome import StreamFrame
 from aos.worker.redaction import Redactor
 from aos.worker.results import to_value
 
@@ -40,24 +40,6 @@ Tell = Callable[[object, object, object], None]
 """Takes kind, payload and blob, from any thread. Returns at once and never raises."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """One stream frame of an attempt, with its number in the intent (X-71). ``size`` is the
-    bytes of payload and blob, which count for how much may wait (X-72)."""
-
-    intent: Hash
-    effect: str
-    attempt: int
-    frame_seq: int
-    frame_kind: str
-    payload: bytes
-    blob: bytes | None
-
-    @property
-    def size(self) -> int:
-        return len(self.payload) + (0 if self.blob is None else len(self.blob))
-
-
 class ProgressStream:
     """The frames of one intent. Created and used on the loop that talks to the node.
 
@@ -74,7 +56,7 @@ class ProgressStream:
         limits: WorldLimits,
         first: int,
         has_taker: bool,
-        send: Callable[[Progress], None],
+        send: Callable[[StreamFrame], None],
         complain: Callable[[str], None],
         redactor: Redactor | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -91,7 +73,7 @@ class ProgressStream:
         self._clock = clock
         self._lock = threading.Lock()
         self._attempt: int | None = None
-        self._waiting: deque[Progress] = deque()
+        self._waiting: deque[StreamFrame] = deque()
         self._waiting_bytes = 0
         self._is_planned = False
         self._timer: asyncio.TimerHandle | None = None
@@ -121,8 +103,8 @@ class ProgressStream:
             self._timer.cancel()
             self._timer = None
             self._is_planned = False
-        for progress in newest:
-            self._leave(progress)
+        for frame in newest:
+            self._leave(frame)
 
     # Any thread
 
@@ -158,7 +140,7 @@ class ProgressStream:
         with self._lock:
             if attempt != self._attempt:
                 return
-            progress = Progress(
+            frame = StreamFrame(
                 intent=self._intent,
                 effect=self._effect,
                 attempt=attempt,
@@ -171,8 +153,8 @@ class ProgressStream:
             if not self._has_taker:
                 self.dropped += 1
                 return
-            self._waiting.append(progress)
-            self._waiting_bytes += progress.size
+            self._waiting.append(frame)
+            self._waiting_bytes += frame.size
             while len(self._waiting) > 1 and (
                 len(self._waiting) > WAITING_MAX or self._waiting_bytes > WAITING_BYTES_MAX
             ):
@@ -199,9 +181,9 @@ class ProgressStream:
                     pause_s = self._sent_at[0] + WINDOW_S - self._clock()
                     self._timer = self._loop.call_later(max(pause_s, 0.001), self._pump)
                     return
-                progress = self._waiting.popleft()
-                self._waiting_bytes -= progress.size
-            self._leave(progress)
+                frame = self._waiting.popleft()
+                self._waiting_bytes -= frame.size
+            self._leave(frame)
 
     def _room(self) -> int:
         """How many frames the rate allows now."""
@@ -210,13 +192,13 @@ class ProgressStream:
             sent_at.popleft()
         return min(self._limits.stream_rate, RATE_MAX) - len(sent_at)
 
-    def _leave(self, progress: Progress) -> None:
+    def _leave(self, frame: StreamFrame) -> None:
         if self._sent >= self._limits.stream_frames:
             self.dropped += 1
             return
         self._sent += 1
         self._sent_at.append(self._clock())
-        self._send(progress)
+        self._send(frame)
 
 
 def _payload(payload: Any) -> bytes:

@@ -131,7 +131,7 @@ class Redactor:
         """Words from outside for a message: one line of at most ``characters_max`` printable
         characters.
 
-        Give the words as they came: what is cut may end with a part of a secret, which is not
+        Give the words as they came: shortened words may end with a part of a secret, which is not
         found. Words of more than ``SEARCHED_CHARS_MAX`` are taken for the beginning of longer ones.
         """
         if isinstance(words, bytes):

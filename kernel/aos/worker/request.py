@@ -15,16 +15,14 @@ from aos.manifest.manifest_secrets import secret_name
 from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext
 from aos.worker.failure import EffectFailed, NotConfigured
+from aos.worker.http_settings import BAD_REQUEST, METHODS
 from aos.worker.job import RequestContext
 from aos.worker.worker_secrets import HOST_DENIED, UNAVAILABLE, SecretValue
-
-BAD_REQUEST: Final = "http_bad_request"
 
 URL_CHARS_MAX: Final = 8192
 HEADERS_MAX: Final = 128
 HEADER_BYTES_MAX: Final = 64 * 1024
 
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 KEYED_METHODS: Final = frozenset({"POST", "PATCH"})
 OURS: Final = frozenset(
     {

@@ -11,6 +11,7 @@ import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from aos.errors import BadUsage
@@ -27,6 +28,7 @@ from aos.worker.causes import Causes
 from aos.worker.executor_key import Signer
 from aos.worker.executors import Executors
 from aos.worker.failure import (
+    CANCELED,
     CODE_CHARS_MAX,
     EFFECT_UNKNOWN,
     RESULT_INVALID,
@@ -34,9 +36,10 @@ from aos.worker.failure import (
     bounded,
     failure_of,
 )
-from aos.worker.job import AttemptResult, Job, RequestContext
+from aos.worker.job import Job, RequestContext, cancellation
 from aos.worker.lease_check import GuardedCall, LeaseCheck, LeaseInDoubt
 from aos.worker.outbox import Outbox
+from aos.worker.outcome import Outcome
 from aos.worker.policy import Policy, policy_of
 from aos.worker.progress import ProgressStream
 from aos.worker.redacted_output import say, show
@@ -49,9 +52,6 @@ from aos.worker.worker_secrets import texts_of
 
 CANCEL_GRACE_S: Final = 0.25
 """How long a canceled call may take to end before it counts as overdue."""
-
-PROBLEM_BYTES_MAX: Final = 1024
-"""Maximum length of the reason for another attempt, as the journal keeps it."""
 
 
 class TaskRunner:
@@ -147,9 +147,15 @@ class TaskRunner:
         if job is not None:
             job.cancel()
         elif intent not in self._outbox:
-            effect, attempt = message["effect"], message["attempt"]
-            result = AttemptResult.now(intent, effect, attempt, time.time_ns())
-            self._outbox.put(result.cancel("before it ran"))
+            outcome = Outcome.failed(
+                cancellation("before it ran"),
+                intent=intent,
+                effect=message["effect"],
+                attempt=message["attempt"],
+                started_ns=time.time_ns(),
+                status=CANCELED,
+            )
+            self._outbox.put(outcome)
 
     def _answer(self, message: Message) -> None:
         job = self._jobs.get(Hash(message["intent"]))
@@ -160,22 +166,21 @@ class TaskRunner:
         if job.secrets and job.effect != HTTP:  # which redacts by itself
             self._hide(job, Redactor(job.secrets.values()))
         try:
-            result = await self._result(job)
+            outcome = await self._outcome(job)
         except asyncio.CancelledError:
-            result = job.ended(time.time_ns()).cancel("while it waited for an attempt")
+            outcome = job.canceled("while it waited for an attempt")
         except Exception as error:  # noqa: BLE001  # a bug of ours ends its own task, and no other
-            result = self._failed(job, failure_of(error), error)
+            outcome = self._failed(job, failure_of(error), error)
         if job.redactor is not None:
             _unhide_after(job.redactor, job.overdue)
         del self._jobs[job.intent]
         dropped = 0 if job.stream is None else job.stream.dropped
-        failure = result.failure
-        if failure is not None and failure.end != "settle" and job.wish.done():
-            failure = result.cancel("while it ran").failure
-        if failure is None or failure.end == "settle":
-            self._outbox.put(result, dropped=dropped)
+        if outcome.halts and job.wish.done():
+            outcome = outcome.canceled(cancellation("while it ran"))
+        if outcome.halts and outcome.failure is not None:
+            self._halt(job, outcome.failure, dropped)
         else:
-            self._halt(job, failure, dropped)
+            self._outbox.put(outcome, dropped=dropped)
         if job.overdue is not None:
             self._tell_if_stuck(job, job.overdue)
 
@@ -216,12 +221,12 @@ class TaskRunner:
                 "attempt": job.attempt,
                 "phase": "held" if failure.end == "hold" else "parked",
                 "code": bounded(failure.code, CODE_CHARS_MAX),
-                "problem": bounded(failure.message, PROBLEM_BYTES_MAX),
+                "problem": failure.halt_problem,
                 "dropped": dropped,
             }
         )
 
-    async def _result(self, job: Job) -> AttemptResult:
+    async def _outcome(self, job: Job) -> Outcome:
         function, effect = self._functions.get(job.effect), self._effects.get(job.effect)
         if function is None or effect is None:
             failure = AttemptFailure(
@@ -230,7 +235,7 @@ class TaskRunner:
                 retryable=False,
                 end="hold",
             )
-            return job.ended(time.time_ns()).fail(failure)
+            return job.failed(failure)
         slots = self._slots[job.effect]
         job.is_waiting = True
         await slots.acquire()
@@ -253,29 +258,27 @@ class TaskRunner:
 
         call.ended.add_done_callback(free)
 
-    async def _attempts(
-        self, job: Job, function: EffectFunction[Any], effect: Effect
-    ) -> AttemptResult:
+    async def _attempts(self, job: Job, function: EffectFunction[Any], effect: Effect) -> Outcome:
         policy = self._policies[job.effect]
         closed = self._open_sealed(job, effect)
         if closed is not None:
             self._tell(job, closed)
-            return job.ended(time.time_ns()).fail(closed)
+            return job.failed(closed)
         job.stream = self._stream(job)
         while True:
-            result = await self._attempt(job, function, effect, policy)
-            result.is_final = job.overdue is not None
-            failure = result.failure
+            outcome = await self._attempt(job, function, effect, policy)
+            if job.overdue is not None:
+                outcome = replace(outcome, is_final=True)
+            failure = outcome.failure
             if (
                 not self._retries
                 or failure is None
-                or not failure.retryable
+                or not outcome.may_be_retried
                 or job.wish.done()
-                or job.overdue is not None
                 or job.attempt - job.spent >= policy.attempts_for(failure)
                 or effect.delivery == "at_most_once"
             ):
-                return result
+                return outcome
             if failure.end == "settle":
                 say(
                     f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}: "
@@ -284,7 +287,7 @@ class TaskRunner:
             if not await self._may_begin_again(
                 job, failure, policy.pause_s(job.attempt - job.spent)
             ):
-                return result
+                return outcome
             job.attempt += 1
 
     async def _may_begin_again(self, job: Job, failure: AttemptFailure, pause_s: float) -> bool:
@@ -296,7 +299,7 @@ class TaskRunner:
                 "intent": job.intent,
                 "attempt": job.attempt + 1,
                 "pause_ns": int(pause_s * 1e9),
-                "problem": bounded(f"{failure.code}: {failure.message}", PROBLEM_BYTES_MAX),
+                "problem": failure.problem,
             }
         )
         job.is_waiting = True
@@ -321,15 +324,14 @@ class TaskRunner:
 
     async def _attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
-    ) -> AttemptResult:
+    ) -> Outcome:
         """Run one attempt until it ends, its timeout expires or the node cancels it (X-45)."""
         while True:
             if not await self._may_begin(job):
-                canceled = job.ended(time.time_ns())
-                return canceled.cancel("before it began, because its lease was lost")
-            result = await self._begun_attempt(job, function, effect, policy)
-            if result is not None:
-                return result
+                return job.canceled("before it began, because its lease was lost")
+            outcome = await self._begun_attempt(job, function, effect, policy)
+            if outcome is not None:
+                return outcome
 
     async def _may_begin(self, job: Job) -> bool:
         """Whether the task is here for this attempt; ask the node in doubt."""
@@ -352,7 +354,7 @@ class TaskRunner:
 
     async def _begun_attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
-    ) -> AttemptResult | None:
+    ) -> Outcome | None:
         """Run one attempt to its end; None if it has not begun, because its lease is in doubt."""
         assert job.stream is not None
         started = time.time_ns()
@@ -374,12 +376,12 @@ class TaskRunner:
             job.overdue = call
         job.stream.end()
         if is_late:
-            return job.ended(started).time_out(policy.timeout_s)
+            return job.timed_out(started, policy.timeout_s)
         ended = call.ended.result() if call.ended.done() else None
         if ended is None or (job.wish.done() and isinstance(ended.error, asyncio.CancelledError)):
-            return job.ended(started).cancel("while it ran")
+            return job.canceled("while it ran", started)
         if isinstance(ended.error, LeaseInDoubt):
-            return job.ended(started).cancel("before it began") if job.wish.done() else None
+            return job.canceled("before it began", started) if job.wish.done() else None
         return self._judge(job, effect, ended, ctx, started)
 
     def _context(self, job: Job, deadline_ns: int) -> EffectContext:
@@ -410,17 +412,17 @@ class TaskRunner:
 
     def _failed(
         self, job: Job, failure: AttemptFailure, error: BaseException, started: int | None = None
-    ) -> AttemptResult:
+    ) -> Outcome:
         """The result of an attempt that raised ``error``, without the task's secrets (X-47a)."""
         failure = without_process_secrets(failure)
         if job.redactor is not None:
             failure = without_secrets(failure, job.redactor)
         self._tell(job, failure, error)
-        return job.ended(time.time_ns() if started is None else started).fail(failure)
+        return job.failed(failure, started)
 
     def _judge(
         self, job: Job, effect: Effect, ended: CallEnd, ctx: EffectContext, started: int
-    ) -> AttemptResult:
+    ) -> Outcome:
         """The result of a call that has ended. An object of the function may raise when it is
         read, and that ends this attempt only (X-46)."""
         try:
@@ -436,27 +438,25 @@ class TaskRunner:
 
     def _judged(
         self, job: Job, effect: Effect, ended: CallEnd, ctx: EffectContext, started: int
-    ) -> AttemptResult:
-        result = job.ended(started)
+    ) -> Outcome:
         bad_cost = cost_problem(ctx.cost_cents)
-        if bad_cost is None:
-            result.cost_cents = ctx.cost_cents
+        cost_cents = ctx.cost_cents if bad_cost is None else None
         if ended.error is not None:
             failed = self._failed(job, failure_of(ended.error), ended.error, started)
-            failed.cost_cents = result.cost_cents
-            return failed
+            return failed if cost_cents is None else replace(failed, cost_cents=cost_cents)
         value = ended.value
+        blobs: tuple[bytes, ...] = ()
         if isinstance(value, WithBlobs):
-            result.blobs = value.blobs
+            blobs = value.blobs
             value = value.value
         if self.effective is not None and self.effective.sealing:
             value = sealed_result(value, effect, self.effective, job.keyring, hash_text(job.intent))
             if isinstance(value, AttemptFailure):
                 self._tell(job, value)
-                return result.fail(value)
+                return replace(job.failed(value, started), cost_cents=cost_cents)
         leak = None
         if job.redactor is not None:
-            leak = leak_in(value, job.redactor, cost=ctx.cost_cents, blobs=result.blobs)
+            leak = leak_in(value, job.redactor, cost=ctx.cost_cents, blobs=blobs)
         payload = (
             leak
             or bad_cost
@@ -464,9 +464,8 @@ class TaskRunner:
         )
         if isinstance(payload, AttemptFailure):
             self._tell(job, payload)
-            return result.fail(payload)
-        result.payload = payload
-        return result
+            return replace(job.failed(payload, started), cost_cents=cost_cents)
+        return job.succeeded(payload, started, cost_cents=cost_cents, blobs=blobs)
 
     def _tell(self, job: Job, failure: AttemptFailure, error: BaseException | None = None) -> None:
         """Report a failure that no author classified, with its traceback: each cause once, then

@@ -2,11 +2,16 @@
 
     0        4                      4 + n
     +--------+----------------------+
-    | n, u32 | n bytes of one map   |   big-endian; n at most FRAME_BYTES_MAX
+    | n, u32 | n bytes of one table |   big-endian; n at most FRAME_BYTES_MAX
     +--------+----------------------+
 
-Each map has ``op``. To the worker: hello, manifest, run, begin, cancel, ack, blob. From it: ready
-or failed, then progress, attempt, done, halt, stuck, read. The worker exits when the stream ends.
+A table is ``[[name, ...], [value, ...], ...]``: the names of the fields, then a row for each
+message. Messages of one turn with the same fields share a table, so that their names are written
+and read once.
+
+Each message has ``op``. To the worker: hello, manifest, run, begin, cancel, ack, blob. From it:
+ready or failed, then progress, attempt, done, halt, stuck, read. The worker exits when the stream
+ends.
 """
 
 from __future__ import annotations
@@ -14,13 +19,14 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 from aos.errors import AosError
-from aos.values.cbor import Value, decode_record, encode
+from aos.values.cbor import Value, decode_record, encode, head
 from aos.values.errors import ValueProblem
 
-PROTOCOL: Final = 5
+PROTOCOL: Final = 6
 FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 FD_VARIABLE: Final = "AOS_WORKER_FD"
 """Environment variable with the number of the inherited socket."""
@@ -28,6 +34,9 @@ FD_VARIABLE: Final = "AOS_WORKER_FD"
 Message: TypeAlias = dict[str, Any]
 
 _HEAD: Final = struct.Struct(">I")
+
+_LONGEST_HEAD: Final = 3
+"""Bytes of the head of an array with ``ROWS_MAX`` rows."""
 
 
 class WireProblem(AosError):
@@ -38,16 +47,53 @@ class Stalled(WireProblem):
     """The other side stopped in the middle of a message. Nothing more can be expected of it."""
 
 
-def frame(message: Message) -> bytes:
-    """Encode one message with its length prefix.
+ROWS_MAX: Final = 256
+"""Messages in one frame."""
 
-    Raises:
-        WireProblem: It is larger than ``FRAME_BYTES_MAX``.
-    """
-    body = encode(cast("Value", message))
-    if len(body) > FRAME_BYTES_MAX:
-        raise WireProblem(f"a message has {len(body)} bytes: expected at most {FRAME_BYTES_MAX}")
-    return _HEAD.pack(len(body)) + body
+
+class MessageTable:
+    """Messages with the same fields, encoded in the order in which they were added."""
+
+    def __init__(self, message: Message) -> None:
+        """Raises as ``add``."""
+        self.names = tuple(message)
+        self._names = _encoded_names(self.names)
+        self._rows: list[bytes] = []
+        self._size = _LONGEST_HEAD + len(self._names)
+        assert self.add(message), "a message fits its own table"
+
+    def add(self, message: Message) -> bool:
+        """Add a message; False if it has other fields, or no room in this table.
+
+        Raises:
+            WireProblem: No table has room for it.
+        """
+        if tuple(message) != self.names:
+            return False
+        row = encode(cast("Value", list(message.values())))
+        size = self._size + len(row)
+        if size > FRAME_BYTES_MAX and not self._rows:
+            raise WireProblem(f"a message has {size} bytes: expected at most {FRAME_BYTES_MAX}")
+        if size > FRAME_BYTES_MAX or len(self._rows) == ROWS_MAX:
+            return False
+        self._rows.append(row)
+        self._size = size
+        return True
+
+    def to_frame(self) -> bytes:
+        """The table with its length prefix."""
+        body = head(0x80, 1 + len(self._rows)) + self._names + b"".join(self._rows)
+        return _HEAD.pack(len(body)) + body
+
+
+@lru_cache(maxsize=64)
+def _encoded_names(names: tuple[str, ...]) -> bytes:
+    return encode(list(names))
+
+
+def frame(message: Message) -> bytes:
+    """Encode one message with its length prefix. Raises as ``MessageTable.add``."""
+    return MessageTable(message).to_frame()
 
 
 class FrameReader:
@@ -65,7 +111,7 @@ class FrameReader:
         """Return the messages that ``data`` completes.
 
         Raises:
-            WireProblem: A frame is too long, or is not a canonical map with an ``op``.
+            WireProblem: A frame is too long, or is not a canonical table with an ``op``.
         """
         buffer = self._buffer
         buffer += data
@@ -78,20 +124,32 @@ class FrameReader:
             end = at + _HEAD.size + size
             if len(buffer) < end:
                 break
-            messages.append(_read(bytes(buffer[at + _HEAD.size : end])))
+            messages += _read(bytes(buffer[at + _HEAD.size : end]))
             at = end
         del buffer[:at]
         return messages
 
 
-def _read(body: bytes) -> Message:
+def _read(body: bytes) -> list[Message]:
     try:
-        message = decode_record(body)
+        table: Any = decode_record(body)
     except ValueProblem as error:
         raise WireProblem(f"a frame is not canonical CBOR: {error}") from error
-    if not isinstance(message, dict) or not isinstance(message.get("op"), str):
-        raise WireProblem("a frame is not a map with an op")
-    return message  # type: ignore[return-value]  # keys that are not text belong to no message
+    if isinstance(table, list) and len(table) > 1 and _are_names(table[0]):
+        names, *rows = table
+        op, width = names.index("op"), len(names)
+        if all(type(row) is list and len(row) == width and type(row[op]) is str for row in rows):
+            return [dict(zip(names, row, strict=True)) for row in rows]
+    raise WireProblem("a frame is not a table of messages with an op")
+
+
+def _are_names(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and all(type(name) is str for name in value)
+        and len(set(value)) == len(value)
+        and "op" in value
+    )
 
 
 class WireLink(asyncio.Protocol):
@@ -111,7 +169,7 @@ class WireLink(asyncio.Protocol):
         self._on_message = on_message
         self._on_lost = on_lost
         self._reader = FrameReader()
-        self._pending: list[bytes] = []
+        self._pending: list[MessageTable] = []
         self._transport: asyncio.WriteTransport | None = None
         self._stall_s = stall_s
         self._stalling: asyncio.TimerHandle | None = None
@@ -165,12 +223,14 @@ class WireLink(asyncio.Protocol):
         if self._transport is None:
             return
         if not self._pending:
+            self._pending.append(MessageTable(message))
             asyncio.get_running_loop().call_soon(self._flush)
-        self._pending.append(frame(message))
+        elif not self._pending[-1].add(message):
+            self._pending.append(MessageTable(message))
 
     def _flush(self) -> None:
         if self._transport is not None and self._pending:
-            self._transport.write(b"".join(self._pending))
+            self._transport.write(b"".join(table.to_frame() for table in self._pending))
         self._pending.clear()
 
     def close(self) -> None:

@@ -16,15 +16,18 @@ use std::rc::Rc;
 
 use crate::collections::seed_maps;
 use crate::deciding;
-use crate::journal::frame::{read_frame, read_frame_in_place, Head, Tip};
+use crate::journal::frame::{read_frame, read_frame_in_place, Frame, Head, Tip};
 use crate::journal::ports::{BlobReader, Find, Judge, Verify};
 use crate::journal::record_codec::from_bytes;
+use crate::journal::signing::Remembering;
 use crate::kernel::{Decision, Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
 use crate::reading::{self, put_figures, put_intent, put_status, put_tip};
+use crate::snapshot::export::put_export;
 use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
+use crate::state::cell_index::keep_leaves;
 use crate::state::eras::{judging, trusting, ManifestOf};
 use crate::state::state::State;
 use crate::values::digests::{content_hash, Hash};
@@ -49,7 +52,7 @@ pub struct Core {
     kernel: Option<Kernel>,
     /// The snapshot that was taken last, so that `REBASE` need not read it.
     taken: Option<SnapshotLayers>,
-    /// Whether `ADMIT` or `END_STEP` has decided and changes the world.
+    /// Whether `ADMIT` or `END_STEP` changes the world.
     is_changing: bool,
 }
 
@@ -93,15 +96,21 @@ const RAN: u32 = 13;
 /// Folds the record that was decided last into the next frame -> as `STATUS`. Nothing else came
 /// since.
 const ENTER: u32 = 14;
-/// As `DECIDE`, and as `ENTER` if a record was decided: then `ADMITTED` (`u32`) -> `put_admission`,
-/// and as `STATUS`.
+/// Bounds of the frame's bytes and of its blobs' (`u64` each), `list` of stamps and inputs -> `list` of
+/// their answers, as `DECIDE` or, of a record that was entered, as `put_admission`; then as `STATUS`.
+/// It ends early when the frame has reached a bound.
 const ADMIT: u32 = 27;
-/// As `RAN` and `ENTER`, of a step -> option of its record's bytes (`data`) if it failed, then as
-/// `STATUS`.
+/// As `RAN` and `ENTER`, of a step -> option of its record's bytes (`data`) if it failed, as
+/// `STATUS`, and option of the answer to `NEXT`. A decision that fails is left to `NEXT`, which fails
+/// again.
 const END_STEP: u32 = 28;
 /// The blobs that a decision had to keep are durable -> the decision's continuation. Nothing changes.
 /// (The numbers between are those of `reading`.)
 const KEPT: u32 = 29;
+/// -> the state at the end of a frame, for code that reads it as data: `put_export`.
+const EXPORT: u32 = 40;
+/// How many bytes of leaves each index keeps in memory (`u64`): none at first.
+const KEEP_LEAVES: u32 = 41;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
@@ -228,6 +237,8 @@ impl Core {
                 };
                 rebase(&mut self.kernel().state, &layers)?;
             }
+            KEEP_LEAVES => keep_leaves(usize::try_from(request.u64()).unwrap_or(usize::MAX)),
+            EXPORT => put_export(out, &self.kernel().state)?,
             HEAD => out.extend_from_slice(&Head::of(&self.kernel().state.tip).to_bytes()),
             MEMORY => {
                 let (live, whole) = (self.host.memory)();
@@ -268,20 +279,7 @@ impl Core {
                 kernel.enter()?;
                 put_status(out, kernel);
             }
-            ADMIT => {
-                let stamp = deciding::stamp(&mut request);
-                let input = deciding::input(&mut request);
-                let kernel = self.kernel();
-                match kernel.decide(&input, stamp)? {
-                    Decision::Decided => {
-                        let decided = kernel.decided().expect("a record was decided");
-                        deciding::put_admission(out, &decided.record);
-                        self.enter_decided(out)?;
-                    }
-                    Decision::Keep(_) => panic!("a migration is not admitted at once"),
-                    decision => deciding::put_decision(out, decision, kernel),
-                }
-            }
+            ADMIT => self.admit(&mut request, out)?,
             END_STEP => {
                 let ran = deciding::ran(&mut request);
                 let kernel = self.kernel();
@@ -289,7 +287,10 @@ impl Core {
                 assert!(matches!(decision, Decision::Decided), "a step ends with a record");
                 let decided = kernel.decided().expect("a record was decided");
                 deciding::put_failed_step(out, &decided.record);
-                self.enter_decided(out)?;
+                self.enter_decided()?;
+                let kernel = self.kernel();
+                put_status(out, kernel);
+                put_next(out, kernel);
             }
             _ => {
                 let is_known = reading::answer(operation, &mut request, self.kernel(), out)?;
@@ -308,17 +309,47 @@ impl Core {
 
     fn open(&mut self, state: State, keeps: bool) {
         self.taken = None;
-        let ports =
-            Ports { verify: self.host.verify.clone(), judge: self.host.judge.clone(), keeps };
+        let verify = Rc::new(Remembering::new(self.host.verify.clone()));
+        let ports = Ports { verify, judge: self.host.judge.clone(), keeps };
         self.kernel = Some(Kernel::new(state, self.host.blobs.clone(), ports));
     }
 
-    /// Enter the record that `ADMIT` or `END_STEP` decided.
-    fn enter_decided(&mut self, out: &mut Vec<u8>) -> Outcome<()> {
+    /// Admit inputs one after another, until the frame has reached a bound.
+    fn admit(&mut self, request: &mut Request, out: &mut Vec<u8>) -> Outcome<()> {
+        let (bytes_max, blob_bytes_max) = (request.u64(), request.u64());
+        let place = out.len();
+        put_u32(out, 0);
+        let mut answers = 0u32;
+        for _ in 0..request.u32() {
+            let stamp = deciding::stamp(request);
+            let input = deciding::input(request);
+            let kernel = self.kernel();
+            match kernel.decide(&input, stamp)? {
+                Decision::Decided => {
+                    let decided = kernel.decided().expect("a record was decided");
+                    deciding::put_admission(out, &decided.record);
+                    self.enter_decided()?;
+                }
+                Decision::Keep(_) => panic!("a migration is not admitted at once"),
+                decision => deciding::put_decision(out, decision, kernel),
+            }
+            answers += 1;
+            let kernel = self.kernel();
+            let (bytes, blob_bytes) = (kernel.pending_bytes(), kernel.pending_blob_bytes());
+            if bytes as u64 >= bytes_max || blob_bytes as u64 >= blob_bytes_max {
+                break;
+            }
+        }
+        out[place..place + 4].copy_from_slice(&answers.to_le_bytes());
+        put_status(out, self.kernel());
+        Ok(())
+    }
+
+    /// Enter the record that `ADMIT` or `END_STEP` decided. The world is not half changed after it.
+    fn enter_decided(&mut self) -> Outcome<()> {
         self.is_changing = true;
-        let kernel = self.kernel();
-        kernel.enter()?;
-        put_status(out, kernel);
+        self.kernel().enter()?;
+        self.is_changing = false;
         Ok(())
     }
 
@@ -327,10 +358,38 @@ impl Core {
     }
 }
 
+/// Option of the answer to `NEXT` with steps; none if that fails.
+fn put_next(out: &mut Vec<u8>, kernel: &mut Kernel) {
+    match kernel.next(true) {
+        Ok(decision) => {
+            put_u32(out, 1);
+            deciding::put_decision(out, decision, kernel);
+        }
+        Err(_) => put_u32(out, 0),
+    }
+}
+
+/// A frame: its hash, world, first record (`u64`), previous hash, root, log root, salt, its bytes
+/// (`data`), and `list` of where its records begin and end in these bytes (`u32` each).
+fn put_frame(out: &mut Vec<u8>, frame: &Frame) {
+    let header = &frame.header;
+    out.extend_from_slice(&frame.hash);
+    out.extend_from_slice(&header.world);
+    put_u64(out, header.first);
+    for hash in [&header.prev, &header.root, &header.log_root, &frame.salt] {
+        out.extend_from_slice(hash);
+    }
+    let (data, places) = frame.to_bytes_with_places();
+    put_data(out, &data);
+    put_list(out, places, |out, place| {
+        put_u32(out, place.start as u32);
+        put_u32(out, place.end as u32);
+    });
+}
+
 /// Write a `Sealed`: its frame, blobs and rows, each as a list in the order of the reference.
 fn put_sealed(out: &mut Vec<u8>, sealed: &Sealed) {
-    out.extend_from_slice(&sealed.frame.hash);
-    put_data(out, &sealed.frame.to_bytes());
+    put_frame(out, &sealed.frame);
     put_list(out, sealed.blobs.iter(), |out, (hash, data)| {
         out.extend_from_slice(hash);
         put_data(out, data);

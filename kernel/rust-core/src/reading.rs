@@ -118,7 +118,7 @@ fn cell_id(request: &mut Request) -> CellId {
     CellId { workflow: text(request).into(), key: request.data().into() }
 }
 
-fn put_option<T>(out: &mut Vec<u8>, item: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
+pub(crate) fn put_option<T>(out: &mut Vec<u8>, item: Option<T>, put: impl Fn(&mut Vec<u8>, T)) {
     put_list(out, item, put);
 }
 
@@ -290,28 +290,51 @@ fn put_progress(
     }
 }
 
-/// Hash, cell, hash of the workflow, record, index, time of opening, hash of the manifest, effect,
-/// params, their hash, option of the key (0 and text, or 1 and bytes), idempotency key, option of
-/// the issuer's reference.
+/// Numbers and hashes first, so that a host reads them at once: hash, hash of the workflow, record,
+/// index, time of opening, hash of the manifest, hash of the params; then ten `u32`: the sizes of
+/// workflow, cell key, effect, idempotency key, and kind and size of params (0 data, 1 hash and
+/// size), key (0 none, 1 text, 2 bytes) and the issuer's reference (0 none, 1 text). The bytes
+/// follow in this order.
 pub(crate) fn put_intent(out: &mut Vec<u8>, intent: &OpenIntent) {
     out.extend_from_slice(&intent.intent);
-    put_cell_id(out, &intent.cell);
     out.extend_from_slice(&intent.workflow_hash);
     put_u64(out, intent.seq);
     put_u64(out, intent.index);
     put_u64(out, intent.opened_ns);
     out.extend_from_slice(intent.manifest());
-    put_data(out, intent.effect.name.as_bytes());
-    put_slot(out, &intent.params);
     out.extend_from_slice(&intent.params_hash);
-    put_option(out, intent.key.as_ref(), |out, key| {
-        let (kind, data) = match key {
-            RequestKey::Text(text) => (0, text.as_bytes()),
-            RequestKey::Bytes(data) => (1, &**data),
-        };
-        put_u32(out, kind);
-        put_data(out, data);
-    });
-    put_data(out, intent.idempotency_key.as_bytes());
-    put_text_option(out, intent.issuer_ref.as_deref());
+    let mut reference = Vec::new();
+    let (params_kind, params): (u32, &[u8]) = match &intent.params {
+        Slot::Bytes(data) => (0, data),
+        Slot::Ref(params) => {
+            reference.extend_from_slice(&params.hash);
+            put_u64(&mut reference, params.size);
+            (1, &reference)
+        }
+    };
+    let (key_kind, key): (u32, &[u8]) = match &intent.key {
+        None => (0, &[]),
+        Some(RequestKey::Text(text)) => (1, text.as_bytes()),
+        Some(RequestKey::Bytes(data)) => (2, data),
+    };
+    let issuer = intent.issuer_ref.as_deref();
+    let cell = &intent.cell;
+    let texts = [
+        cell.workflow.as_bytes(),
+        &cell.key,
+        intent.effect.name.as_bytes(),
+        intent.idempotency_key.as_bytes(),
+    ];
+    let kinds = [
+        (params_kind, params),
+        (key_kind, key),
+        (u32::from(issuer.is_some()), issuer.unwrap_or_default().as_bytes()),
+    ];
+    texts.iter().for_each(|text| put_u32(out, text.len() as u32));
+    for (kind, data) in &kinds {
+        put_u32(out, *kind);
+        put_u32(out, data.len() as u32);
+    }
+    texts.iter().for_each(|text| out.extend_from_slice(text));
+    kinds.iter().for_each(|(_, data)| out.extend_from_slice(data));
 }

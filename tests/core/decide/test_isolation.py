@@ -76,7 +76,7 @@ def same(one: State, other: State) -> None:
 def shown(intent: OpenIntent) -> list[object]:
     """An intent without the parts from its manifest, which are other objects after a restart."""
     lent = ("effect", "executors")
-    fields = [getattr(intent, name) for name in OpenIntent.__dataclass_fields__ if name not in lent]
+    fields = [getattr(intent, name) for name in OpenIntent._fields if name not in lent]
     return [*fields, intent.effect.name, intent.effect.hash, intent.executors]
 
 

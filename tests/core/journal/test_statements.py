@@ -17,12 +17,10 @@ from aos.core.journal.statements import (
     signed_receipt_message,
     stream_message,
 )
-from aos.host.executors.task import Outcome, StreamFrame
 from aos.prove.replay.recorded_inputs import input_of
-from aos.values.cbor import encode
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
-from aos.worker.job import AttemptResult
-from aos.worker.progress import Progress
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.core.record_values import CELL, STAMP
 
 WORLD: Final = Hash(b"w" * 32)
@@ -54,7 +52,7 @@ def test_all_types_that_hold_the_end_of_an_intent_give_the_same_message() -> Non
         outcome="abandoned", problem=None, abandoned=(), **END, **SIGNED,
     )  # fmt: skip
 
-    for each in (Outcome(payload=PAYLOAD, **END), AttemptResult(**END), record):
+    for each in (Outcome(payload=PAYLOAD, **END), record):
         message = receipt_message(WORLD, each, payload=content_hash(PAYLOAD), **SIGNED)
         assert message == RECEIPT.message(WORLD)
     assert input_of(record, lambda _: b"") == RECEIPT
@@ -68,13 +66,34 @@ def test_all_types_that_hold_a_stream_frame_give_the_same_message() -> None:
         **FRAME, **SIGNED,
     )  # fmt: skip
 
-    host, worker = StreamFrame(payload=PAYLOAD, **FRAME), Progress(payload=b"", blob=None, **FRAME)
-    for each in (host, worker, record):
+    for each in (StreamFrame(payload=PAYLOAD, **FRAME), record):
         message = stream_message(
             WORLD, each, payload=content_hash(PAYLOAD), payload_ref=blob, **SIGNED
         )
         assert message == given.signed_message(WORLD)
     assert input_of(record, lambda _: b"") == given
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cost_cents": None},
+        {"cost_cents": 0},
+        {"attempt": 2**32, "started_ns": 0, "finished_ns": 2**63, "cost_cents": 2**63 - 1},
+        {"effect": "", "status": "canceled", "executor": "ü" * 300, "key_id": b""},
+    ],
+)
+def test_a_receipts_message_is_the_canonical_encoding_of_its_fields(
+    changes: dict[str, Any],
+) -> None:
+    """J-40, K-51."""
+    receipt = replace(RECEIPT, **changes)
+    body: dict[str | int, Value] = {name: getattr(receipt, name) for name in (*END, *SIGNED)}
+    if receipt.cost_cents is None:
+        del body["cost_cents"]
+    body |= {"world": WORLD, "payload": content_hash(receipt.payload)}
+    assert receipt.message(WORLD) == encode(["aos/receipt/1", body])
 
 
 @pytest.mark.parametrize(

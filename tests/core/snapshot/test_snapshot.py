@@ -312,7 +312,7 @@ def test_a_snapshot_costs_what_changed() -> None:
     """SN-8: blobs that are put for k cells of n, and their bytes."""
     found = many(1200, limits=Limits(chunk=256))
     first, found.blobs = taken(found.state, found.blobs)
-    rebase(found.state, layers(first.document, found.read))
+    found.kernel.rebase(first.document)
     costs = {}
     for touched in (0, 1, 10):
         for number in range(touched):
@@ -320,7 +320,7 @@ def test_a_snapshot_costs_what_changed() -> None:
         found.run()
         before = set(found.blobs)
         new, found.blobs = taken(found.state, found.blobs)
-        rebase(found.state, layers(new.document, found.read))
+        found.kernel.rebase(new.document)
         written = found.blobs.keys() - before
         costs[touched] = (len(written), sum(len(found.blobs[each]) for each in written))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -54,10 +54,10 @@ class StubModel:
             script = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
             try:
                 for part in script:
-                    if isinstance(part, float):
-                        time.sleep(part)
-                    else:
+                    if not isinstance(part, float):
                         connection.sendall(part)
+                    elif select.select([connection], [], [], part)[0]:
+                        raise ConnectionAbortedError  # there is nothing to read but its end
             except OSError:
                 self.gone.set()
 

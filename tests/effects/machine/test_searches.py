@@ -92,11 +92,9 @@ def test_a_pattern_that_takes_for_ever_is_ended(
     monkeypatch.setattr(text_search, "SEARCH_S", 0.4)
     (tree.root / "long").write_text("a" * 60 + "\n")
 
-    begun = time.monotonic()
-    found = tree.one("fs.grep", pattern="^(a+)+$b|(a|aa)+$c|(a*)*d")
+    receipt = tree.one("fs.grep", pattern="^(a+)+$b|(a|aa)+$c|(a*)*d")
 
-    assert status(found) == ("timeout", "timeout")
-    assert time.monotonic() - begun < 20
+    assert status(receipt) == ("timeout", "timeout")
 
 
 def test_a_pattern_that_needs_too_much_memory_is_declined(tree: Bench) -> None:

@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 from aos.core.journal.frame import Head
 from aos.core.pending import Sealed
 from aos.store.lmdb_store import LmdbStore
-from aos.worker.job import AttemptResult
 from aos.worker.outbox import Outbox
+from aos.worker.outcome import Outcome
 from aos_gateway.evm import fate_wait, tx_receipt
 from aos_gateway.evm.chain_reads import ChainReads
 
@@ -132,7 +132,7 @@ def _at_send(death: Death | None, pranks: Sequence[Prank]) -> None:
 def _after_reply(death: Death) -> None:
     put, counting = Outbox.put, itertools.count(1)
 
-    def told(outbox: Outbox, result: AttemptResult, **more: Any) -> None:
+    def told(outbox: Outbox, result: Outcome, **more: Any) -> None:
         put(outbox, result, **more)
         if result.effect == SUBMIT and next(counting) == death.number:
             death.strike()

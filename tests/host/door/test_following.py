@@ -13,7 +13,7 @@ import pytest
 from aos.host.door.following import FOLLOWERS_MAX, LiveFigures
 from aos.host.door.listener import CONNECTIONS_MAX
 from aos.host.door.protocol import pack
-from aos.host.fields import Message
+from aos.message_fields import Message
 from tests.host.door.test_server import error, is_well
 from tests.host.rig import TIMEOUT_S, Rig, add, eventually
 from tests.host.served import Served, receive, served

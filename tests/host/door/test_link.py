@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
+from aos.core.journal.inputs import AttemptInput
 from aos.errors import BadUsage, Unavailable
 from aos.host.door.following import LiveFigures
 from aos.host.door.link import CLOSED, Link
@@ -115,16 +116,28 @@ def test_events_for_another_manifest_are_refused_and_the_others_are_taken(tmp_pa
 def test_work_of_another_process_reaches_the_journal(tmp_path: Path) -> None:
     async def body(world: Served, intents: list[Hash]) -> None:
         async with linked(world) as link:
-            assert isinstance(await link.begin(intents[0], 2, "the lease was lost"), Admitted)
             assert isinstance(
-                await link.halt(intents[0], 2, Halted("parked", "leases", "lost 5 times")), Admitted
+                await link.answer(
+                    AttemptInput(intent=intents[0], attempt=2, problem="the lease was lost")
+                ),
+                Admitted,
             )
-            lost = await link.lose(intents[1], 1, "the lease was lost")
+            assert isinstance(
+                await link.answer(Halted("parked", "leases", "lost 5 times").of(intents[0], 2)),
+                Admitted,
+            )
+            lost = await link.answer(
+                AttemptInput(
+                    intent=intents[1], attempt=1, phase="lost", problem="the lease was lost"
+                )
+            )
             assert isinstance(lost, Refusal), "it may run more than once"
-            told = await link.tell(frame(intents[1]))
+            told = await link.answer(frame(intents[1]))
             assert isinstance(told, Refusal)
             assert told.rule is Rule.STREAM_HAS_NO_TAKER
-            answers = await link.settle([outcome(each, attempt=2) for each in intents])
+            answers = await asyncio.gather(
+                *(link.answer(outcome(each, attempt=2)) for each in intents)
+            )
             assert {type(each) for each in answers} == {Admitted}
 
     with served(tmp_path / "w") as world:
@@ -138,7 +151,8 @@ def test_the_process_that_is_not_there_has_taken_nothing(tmp_path: Path) -> None
         link = Link(open_folder(path))
         for call in (
             link.send([add("a")], None), link.status(), link.work(),
-            link.begin(Hash(bytes(32)), 1, None), link.settle([outcome(Hash(bytes(32)))]),
+            link.answer(AttemptInput(intent=Hash(bytes(32)), attempt=1)),
+            link.answer(outcome(Hash(bytes(32)))),
         ):  # fmt: skip
             with pytest.raises(NotSent, match="no process runs this world"):
                 await call

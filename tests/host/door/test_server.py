@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.inputs import ControlInput
+from aos.core.journal.records import Event
 from aos.errors import BadUsage
 from aos.host.apply.commands import sign_control
 from aos.host.door import protocol
@@ -127,6 +128,7 @@ def test_a_busy_world_says_so_after_a_while(tmp_path: Path) -> None:  # H-57
         with world.connect() as connection:
             assert error(world.ask(connection, op="send", items=[event()]))[0] == "busy"
             gate.let.release(3)
+            rig.quiet()
             is_well(world)
 
 
@@ -140,6 +142,54 @@ def test_a_request_waits_for_room_when_it_comes_soon(tmp_path: Path) -> None:  #
         connection.sendall(pack({"op": "send", "items": [event()]}))
         gate.let.release(3)
         assert isinstance(read_answer(receive(connection)["answers"][0]), Admitted)
+
+
+def test_requests_that_wait_for_room_get_it_in_the_order_in_which_they_came(
+    tmp_path: Path,
+) -> None:
+    """H-57, N-52a: also those of a client that has ended."""
+    gate = Turnstile()
+    rig = Rig(modules={**MODULES, COUNTER: gate}, bounds=Bounds(inputs=1))
+    with (
+        served(tmp_path / "w", rig, busy_after_s=TIMEOUT_S) as world,
+        contextlib.ExitStack() as stack,
+    ):
+        rig.submit(add("a"))
+        eventually(lambda: rig.engine.stats().queued == 0, "the core has it")
+        rig.submit(add("a"))
+        clients = [stack.enter_context(world.connect()) for _ in range(12)]
+        waiting = world.server._listener._busy
+        for number, client in enumerate(clients):
+            client.sendall(pack({"op": "send", "items": [event(id=f"order {number}")]}))
+            eventually(lambda count=number + 1: len(waiting) == count, "it waits")  # type: ignore[misc]
+            if number % 3 == 0:
+                client.close()
+        gate.let.release(2 + len(clients))
+        eventually(lambda: not waiting, "all are answered")
+
+        events = [record for record in rig.records() if isinstance(record, Event)]
+        assert [record.submission_id for record in events if record.submission_id is not None] == [
+            f"order {number}" for number in range(len(clients))
+        ]
+
+
+def test_a_request_that_waits_behind_another_is_busy_in_its_own_time(tmp_path: Path) -> None:
+    """H-57: with the reason of the first one."""
+    gate = Turnstile()
+    rig = Rig(modules={**MODULES, COUNTER: gate}, bounds=Bounds(inputs=1))
+    with served(tmp_path / "w", rig, busy_after_s=0.2) as world:
+        rig.submit(add("a"))
+        eventually(lambda: rig.engine.stats().queued == 0, "the core has it")
+        rig.submit(add("a"))
+        with world.connect() as first, world.connect() as second:
+            for client in (first, second):
+                client.sendall(pack({"op": "send", "items": [event()]}))
+            problems = [error(receive(client)) for client in (first, second)]
+        gate.let.release(2)
+
+    assert problems[0] == problems[1]
+    assert problems[0][0] == "busy"
+    assert "1 inputs of" in problems[0][1]
 
 
 def test_answers_under_way_are_given_before_the_connection_ends(tmp_path: Path) -> None:  # H-59
@@ -371,18 +421,18 @@ def test_garbage_harms_only_its_own_connection(tmp_path: Path, sent: bytes) -> N
 
 def test_a_client_that_stops_in_the_middle_is_given_up(tmp_path: Path) -> None:  # H-51
     with served(tmp_path / "w", message_s=0.1) as world, world.connect() as slow:
-        slow.sendall(b"\0\0\0\x10half")
         began = time.monotonic()
+        slow.sendall(b"\0\0\0\x10half")
         assert slow.recv(1) == b""
-        assert 0.05 < time.monotonic() - began < 5
+        assert time.monotonic() - began > 0.05
         is_well(world)
 
 
 def test_a_client_that_does_not_read_its_answers_is_given_up(tmp_path: Path) -> None:  # H-51
     with served(tmp_path / "w", message_s=0.2) as world, world.connect() as deaf:
         many = pack({"op": "send", "items": [{"schema": "x" * 2000, "value": b""}] * 1000})
-        deaf.settimeout(0.5)
-        with pytest.raises(OSError):  # noqa: PT011  # reset, broken or timed out, as it comes
+        deaf.settimeout(TIMEOUT_S)
+        with pytest.raises(ConnectionError):  # reset or broken, as it comes
             deaf.sendall(many * 20)
         is_well(world)
 
@@ -484,7 +534,7 @@ def test_a_request_that_comes_while_its_connection_makes_room_is_answered(tmp_pa
         listener._make_room()
         with pytest.raises(BrokenPipeError):
             os.write(client.fileno(), pack({}))
-        found = await asyncio.wait_for(reader.read(), 5)
+        found = await asyncio.wait_for(reader.read(), TIMEOUT_S)
         writer.close()
         listener.close()
         await listener.finish()
@@ -511,8 +561,8 @@ def test_requests_of_a_client_that_has_ended_come_before_those_of_the_next_one(
         *earlier, later = clients
         for client in earlier:
             client.connect(str(tmp_path / "s"))
-        if is_accepted:
-            await asyncio.sleep(0.01)
+        while is_accepted and len(listener._talks) < len(earlier):  # noqa: ASYNC110
+            await asyncio.sleep(0)
         for client in earlier:
             client.sendall(pack({"client": "earlier", "bytes": bytes(100_000)}))
             client.close()
@@ -587,7 +637,7 @@ def test_a_bug_in_an_answer_ends_its_connection_and_is_reported(tmp_path: Path) 
         listener.start(tmp_path / "s")
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
         writer.write(pack({}))
-        found = await asyncio.wait_for(reader.read(), 5)
+        found = await asyncio.wait_for(reader.read(), TIMEOUT_S)
         writer.close()
         listener.close()
         await listener.finish()

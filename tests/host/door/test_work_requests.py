@@ -17,17 +17,21 @@ from aos.errors import BadUsage
 from aos.host.door.work_messages import (
     WORK_ITEMS_MAX,
     attempt_fields,
-    frame_fields,
-    outcome_fields,
     read_attempt,
-    read_frame,
-    read_outcome,
     read_told,
     told_fields,
 )
-from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
+from aos.host.executors.task import Loss, Lost
 from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, decode_record, encode
 from aos.values.digests import Hash, content_hash
+from aos.worker.outcome import (
+    Outcome,
+    StreamFrame,
+    frame_fields,
+    outcome_fields,
+    read_frame,
+    read_outcome,
+)
 from tests.host.door.test_server import error, is_well
 from tests.host.rig import ECHO, asking, receipt
 from tests.host.served import Served, served

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aos.core.decide.answers import Answer
-from aos.core.journal.inputs import EventInput, ReceiptInput
+from aos.core.journal.inputs import AttemptInput, EventInput, ReceiptInput
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.journal.signing import is_signed
 from aos.core.state.cell import OpenIntent
@@ -18,13 +18,14 @@ from aos.errors import Damage
 from aos.host.errors import Busy
 from aos.host.executors import receipts as receipts_module
 from aos.host.executors.receipts import Receipts
-from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
+from aos.host.executors.task import Loss, Lost
 from aos.host.world import signatures
 from aos.host.world.inbox import Bounds
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.worker.executor_key import TOGETHER_MAX
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.answers import word
 from tests.core.desk import ARMS, DESK, ONCE, PAY, cancel, cell_id, desk, nodes, wish
 from tests.host.rig import Rig, eventually, running
@@ -78,6 +79,14 @@ def frame(intent: OpenIntent, number: int, **changes: Any) -> StreamFrame:
     return StreamFrame(**{**given, **changes})
 
 
+def begun(intent: Hash, attempt: int, problem: str | None) -> AttemptInput:
+    return AttemptInput(intent=intent, attempt=attempt, problem=problem)
+
+
+def lost(intent: Hash, attempt: int, problem: str) -> AttemptInput:
+    return AttemptInput(intent=intent, attempt=attempt, phase="lost", problem=problem)
+
+
 def play(rig: Rig, scene: Callable[[Receipts], Awaitable[None]], **more: Any) -> None:
     async def body() -> None:
         await scene(Receipts(rig.engine, world=rig.world, key=WORLD_KEY, **more))
@@ -106,7 +115,7 @@ def test_receipts_of_one_turn_share_a_signature_and_each_is_proved_alone() -> No
         asked = paying(rig, TOGETHER_MAX + 1 + 7)
 
         async def scene(receipts: Receipts) -> None:
-            answers = await asyncio.gather(*(receipts.settle(outcome(each)) for each in asked))
+            answers = await asyncio.gather(*(receipts.answer(outcome(each)) for each in asked))
             assert set(map(word, answers)) == {"settled"}
 
         play(rig, scene)
@@ -131,7 +140,7 @@ def test_one_alone_is_signed_alone() -> None:
 
         async def scene(receipts: Receipts) -> None:
             for each in asked:
-                assert word(await receipts.settle(outcome(each))) == "settled"
+                assert word(await receipts.answer(outcome(each))) == "settled"
 
         play(rig, scene)
         assert [each.batch for each in receipts_of(rig)] == [None, None]
@@ -150,9 +159,9 @@ def test_receipts_signed_here_are_not_checked_again(monkeypatch: pytest.MonkeyPa
         asked = paying(rig, 6)
 
         async def scene(receipts: Receipts) -> None:
-            assert word(await receipts.settle(outcome(asked[0]))) == "settled"
-            assert word(await receipts.tell(frame(asked[1], 0))) == "taken"
-            await asyncio.gather(*(receipts.settle(outcome(each)) for each in asked[1:]))
+            assert word(await receipts.answer(outcome(asked[0]))) == "settled"
+            assert word(await receipts.answer(frame(asked[1], 0))) == "taken"
+            await asyncio.gather(*(receipts.answer(outcome(each)) for each in asked[1:]))
 
         play(rig, scene)
         assert len(receipts_of(rig)) == 6
@@ -166,7 +175,7 @@ def test_an_invalid_signature_refuses_its_receipt_and_no_other_of_the_turn() -> 
 
         async def scene(receipts: Receipts) -> None:
             said = [outcome(asked[0]), forged, outcome(asked[2])]
-            answers = await asyncio.gather(*(receipts.settle(each) for each in said))
+            answers = await asyncio.gather(*(receipts.answer(each) for each in said))
             assert [*map(word, answers)] == ["settled", "receipt_signature_is_wrong", "settled"]
             assert list(receipts.refused) == [asked[1].intent]
             assert receipts.refused[asked[1].intent] is answers[1]
@@ -184,11 +193,11 @@ def test_a_frame_that_was_told_before_the_outcome_is_admitted_before_it() -> Non
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            told = [receipts.tell(frame(intent, number)) for number in range(3)]
-            settled = asyncio.ensure_future(receipts.settle(outcome(intent)))
+            told = [receipts.answer(frame(intent, number)) for number in range(3)]
+            settled = asyncio.ensure_future(receipts.answer(outcome(intent)))
             assert [*map(word, await asyncio.gather(*told))] == ["taken"] * 3
             assert word(await settled) == "settled"
-            late = await receipts.tell(frame(intent, 9))
+            late = await receipts.answer(frame(intent, 9))
             assert word(late) == "receipt_intent_is_unknown"
 
         play(rig, scene)
@@ -207,9 +216,9 @@ def test_a_frames_blob_is_stored_with_the_frame_or_not_at_all() -> None:
 
         async def scene(receipts: Receipts) -> None:
             told = [
-                receipts.tell(frame(asked[0], 5, blob=kept)),
-                receipts.tell(frame(asked[0], 4, blob=lost)),
-                receipts.tell(frame(asked[1], 0)),
+                receipts.answer(frame(asked[0], 5, blob=kept)),
+                receipts.answer(frame(asked[0], 4, blob=lost)),
+                receipts.answer(frame(asked[1], 0)),
             ]
             answers = await asyncio.gather(*told)
             assert [*map(word, answers)] == ["taken", "stream_frame_is_old", "taken"]
@@ -227,12 +236,12 @@ def test_frames_on_their_way_leave_room_for_receipts(monkeypatch: pytest.MonkeyP
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            told = [receipts.tell(frame(intent, number)) for number in range(5)]
+            told = [receipts.answer(frame(intent, number)) for number in range(5)]
             assert [each.done() for each in told] == [False, False, False, True, True]
             answers = await asyncio.gather(*told)
             text = "too many stream frames are on their way"
             assert answers[3:] == [Lost(Loss.TOO_MANY_ON_WAY, text)] * 2
-            assert word(await receipts.tell(frame(intent, 7))) == "taken"
+            assert word(await receipts.answer(frame(intent, 7))) == "taken"
 
         play(rig, scene)
 
@@ -243,8 +252,8 @@ def test_frames_on_their_way_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatc
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            large = receipts.tell(frame(intent, 0, blob=bytes(400)))
-            small = receipts.tell(frame(intent, 1))
+            large = receipts.answer(frame(intent, 0, blob=bytes(400)))
+            small = receipts.answer(frame(intent, 1))
             assert (large.done(), small.done()) == (False, True)
             assert word(await large) == "taken"
             assert word(await small) == "too_many_on_way"
@@ -260,15 +269,15 @@ def test_an_attempt_is_durable_when_it_is_answered() -> None:
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            assert word(await receipts.begin(intent.intent, 2, "it failed")) == "taken"
+            assert word(await receipts.answer(begun(intent.intent, 2, "it failed"))) == "taken"
             (record,) = [each for each in rig.records() if isinstance(each, Attempt)]
             assert (record.attempt, record.phase, record.problem) == (2, "begun", "it failed")
-            again = await receipts.begin(intent.intent, 2, None)
+            again = await receipts.answer(begun(intent.intent, 2, None))
             assert word(again) == "attempt_is_old"
-            old = await receipts.settle(outcome(intent))
+            old = await receipts.answer(outcome(intent))
             assert word(old) == "receipt_attempt_is_old"
-            assert word(await receipts.settle(outcome(intent, attempt=2))) == "settled"
-            gone = await receipts.begin(intent.intent, 3, None)
+            assert word(await receipts.answer(outcome(intent, attempt=2))) == "settled"
+            gone = await receipts.answer(begun(intent.intent, 3, None))
             assert word(gone) == "receipt_intent_is_unknown"
 
         play(rig, scene)
@@ -280,11 +289,13 @@ def test_a_lost_one_is_settled_by_the_core_and_its_receipt_comes_late() -> None:
         (intent,) = paying(rig, effect=ONCE)
 
         async def scene(receipts: Receipts) -> None:
-            assert word(await receipts.lose(intent.intent, 1, "x")) == "attempt_is_invalid"
-            assert word(await receipts.begin(intent.intent, 1, None)) == "taken"
-            assert word(await receipts.lose(intent.intent, 1, "the process died")) == "taken"
+            assert word(await receipts.answer(lost(intent.intent, 1, "x"))) == "attempt_is_invalid"
+            assert word(await receipts.answer(begun(intent.intent, 1, None))) == "taken"
+            assert (
+                word(await receipts.answer(lost(intent.intent, 1, "the process died"))) == "taken"
+            )
             await asyncio.to_thread(rig.quiet)
-            late = await receipts.settle(outcome(intent))
+            late = await receipts.answer(outcome(intent))
             assert word(late) == "receipt_intent_is_settled"
             assert receipts.refused == {}
 
@@ -302,10 +313,10 @@ def test_the_same_receipt_again_is_a_duplicate_and_another_is_late() -> None:
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            assert word(await receipts.settle(outcome(intent))) == "settled"
-            assert word(await receipts.settle(outcome(intent))) == "duplicate"
+            assert word(await receipts.answer(outcome(intent))) == "settled"
+            assert word(await receipts.answer(outcome(intent))) == "duplicate"
             assert (
-                word(await receipts.settle(outcome(intent, "other"))) == "receipt_intent_is_settled"
+                word(await receipts.answer(outcome(intent, "other"))) == "receipt_intent_is_settled"
             )
 
         play(rig, scene)
@@ -318,7 +329,7 @@ def test_a_receipt_of_an_abandoned_intent_is_answered_so() -> None:
         tell(rig, "a", note="delete")
 
         async def scene(receipts: Receipts) -> None:
-            assert word(await receipts.settle(outcome(intent))) == "abandoned"
+            assert word(await receipts.answer(outcome(intent))) == "abandoned"
 
         play(rig, scene)
         assert receipts_of(rig)[0].outcome == "abandoned"
@@ -334,7 +345,7 @@ def test_nothing_is_kept_of_an_intent_that_is_open_no_longer() -> None:
         async def scene(receipts: Receipts) -> None:
             nonlocal is_open
             rig.store.gate.clear()
-            answer = asyncio.ensure_future(receipts.settle(wrong))
+            answer = asyncio.ensure_future(receipts.answer(wrong))
             await asyncio.sleep(0.01)
             is_open = False  # its end is published first
             receipts.ended(intent.intent)
@@ -343,7 +354,7 @@ def test_nothing_is_kept_of_an_intent_that_is_open_no_longer() -> None:
             assert receipts.refused == {}
 
             is_open = True
-            await receipts.settle(wrong)
+            await receipts.answer(wrong)
             assert list(receipts.refused) == [intent.intent]
             receipts.ended(intent.intent)
             assert receipts.refused == {}
@@ -362,7 +373,7 @@ def test_executors_hear_of_canceled_effects_and_their_answers_are_late() -> None
         )
 
         async def scene(receipts: Receipts) -> None:
-            answer = await receipts.settle(outcome(intent, status="canceled"))
+            answer = await receipts.answer(outcome(intent, status="canceled"))
             assert word(answer) == "receipt_intent_is_settled"
             assert receipts.refused == {}
 
@@ -378,15 +389,15 @@ def test_a_busy_world_says_so_to_who_can_come_again_and_drops_frames() -> None:
         rig.store.gate.clear()
 
         async def scene(receipts: Receipts) -> None:
-            first = [asyncio.ensure_future(receipts.settle(outcome(each))) for each in asked[:2]]
+            first = [asyncio.ensure_future(receipts.answer(outcome(each))) for each in asked[:2]]
             await asyncio.sleep(0.05)  # they are on their way to the disk
             rig.engine._inbox.bounds = Bounds(inputs=0)
             rig.engine._inbox.urgent.count += 1
             with pytest.raises(Busy):
-                await receipts.settle(outcome(asked[2]))
+                await receipts.answer(outcome(asked[2]))
             with pytest.raises(Busy):
-                await receipts.begin(asked[2].intent, 2, None)
-            lost = await receipts.tell(frame(asked[2], 0))
+                await receipts.answer(begun(asked[2].intent, 2, None))
+            lost = await receipts.answer(frame(asked[2], 0))
             assert isinstance(lost, Lost)
             assert lost.loss is Loss.WORLD_IS_UNAVAILABLE
             assert lost.text.startswith("the world is busy")
@@ -394,8 +405,8 @@ def test_a_busy_world_says_so_to_who_can_come_again_and_drops_frames() -> None:
             rig.store.gate.set()
             assert [*map(word, await asyncio.gather(*first))] == ["settled", "settled"]
             assert receipts.on_way == 0
-            assert receipts._frames == 0
-            assert word(await receipts.settle(outcome(asked[2]))) == "settled"
+            assert receipts._frames.number == 0
+            assert word(await receipts.answer(outcome(asked[2]))) == "settled"
 
         play(rig, scene)
 
@@ -406,10 +417,10 @@ def test_outcomes_outlive_a_disk_that_is_full_for_a_while() -> None:
         asked = paying(rig, 8)
         rig.store.failures = [NoRoom("the disk is full", needed_bytes=1, free=0)] * 3
 
-        async def settled(receipts: Receipts, each: OpenIntent) -> Answer:
+        async def settled(receipts: Receipts, each: OpenIntent) -> Answer | Lost:
             while True:
                 try:
-                    return await receipts.settle(outcome(each))
+                    return await receipts.answer(outcome(each))
                 except Busy:
                     refused.append(each.intent)
                     await asyncio.sleep(0.01)
@@ -435,12 +446,33 @@ def test_a_world_that_stops_fails_what_waits_and_answers_frames() -> None:
 
         async def scene(receipts: Receipts) -> None:
             said = await asyncio.gather(
-                receipts.settle(outcome(asked[0])),
-                receipts.tell(frame(asked[1], 0)),
-                receipts.begin(asked[1].intent, 2, None),
+                receipts.answer(outcome(asked[0])),
+                receipts.answer(frame(asked[1], 0)),
+                receipts.answer(begun(asked[1].intent, 2, None)),
                 return_exceptions=True,
             )
             assert [type(each) for each in said] == [Damage, Lost, Damage]
+            assert receipts.on_way == 0
+
+        play(rig, scene)
+
+
+def test_a_defect_of_one_executor_takes_no_answer_from_another() -> None:
+    with desks() as rig:
+        asked = paying(rig, 2)
+
+        async def scene(receipts: Receipts) -> None:
+            problems: list[Any] = []
+            asyncio.get_running_loop().set_exception_handler(
+                lambda _, context: problems.append(context["exception"])
+            )
+
+            def fail(_: object) -> None:
+                raise ZeroDivisionError
+
+            receipts.submit(outcome(asked[0]), fail)
+            assert word(await receipts.answer(outcome(asked[1]))) == "settled"
+            assert [type(each) for each in problems] == [ZeroDivisionError]
             assert receipts.on_way == 0
 
         play(rig, scene)

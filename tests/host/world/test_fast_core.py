@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,16 +21,17 @@ from aos.core.journal.inputs import MIGRATE
 from aos.core.journal.records import Event, Start
 from aos.errors import Damage
 from aos.fastcore import core_choice, fast_kernel
-from aos.fastcore.buffer import CoreInstance
+from aos.fastcore.buffer import MEMORY_BYTES_MAX, CoreInstance
 from aos.fastcore.compiled_core import live_code
 from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
-from aos.fastcore.errors import CoreDefect
+from aos.fastcore.errors import CoreDefect, CoreFull, gives_way
 from aos.fastcore.fold_core import RESERVE_BYTES, CoreOperation
 from aos.host.door import direct
 from aos.host.door.writer import open_writer
 from aos.host.errors import WorldStopped
 from aos.host.folder.folder import open_folder
 from aos.host.folder.making import init_world
+from aos.host.folder.restore import restore_kernel
 from aos.host.world.core_thread import CoreThread
 from aos.prove.replay.replay_store import replay_store
 from aos.sandbox.cache import standard_cache
@@ -128,7 +129,7 @@ def defect_in(operation: CoreOperation) -> Iterator[None]:
         if number != operation:
             return call(self, name, number, request)
         self._is_broken = True
-        raise CoreDefect(f"operation {name} of the fast core: an index is out of bounds")
+        raise CoreDefect(f"operation {name} of the second kernel: an index is out of bounds")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CoreInstance, "call", trapping)
@@ -144,8 +145,8 @@ def test_a_defect_stops_the_world_in_words_and_the_reference_continues(world: Pa
         defect_in(CoreOperation.END_STEP),
         pytest.raises(
             WorldStopped,
-            match=r"operation end_step of the fast core: an index is out of bounds \(before record "
-            r"5\) .*everything acknowledged is durable.* --core python",
+            match=r"operation end_step of the second kernel: an index is out of bounds "
+            r"\(before record 5\) .*everything acknowledged is durable.* --core python",
         ),
     ):
         run(world, until_idle=True, core=FAST)
@@ -223,9 +224,9 @@ def big_world(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 LINE = re.compile(
-    r"this world does not fit into the fast core, so the kernel in Python runs it: operation \w+ "
-    r"of the fast core: its memory is full \(AOS_CORE_MEMORY_MIB is 65, .*\(before record \d+\); a "
-    r"larger AOS_CORE_MEMORY_MIB makes room, and --core python skips the attempt"
+    r"this world does not fit into the second kernel, so the kernel in Python runs it: "
+    r"operation \w+ of the second kernel: its memory is full \(AOS_CORE_MEMORY_MIB is 65, .*"
+    r"\(before record \d+\); a larger value makes room, and --core python skips the attempt"
 )
 
 
@@ -265,14 +266,85 @@ def test_a_default_core_that_is_full_gives_way_to_the_reference(
     assert cores_of(big_world) == ["python"]
 
 
+NEARLY_FULL_LINE = re.compile(
+    r"this world does not fit into the second kernel, so the kernel in Python runs it: "
+    r"the kernel uses (\d+) of (\d+) MiB of memory, and takes no event above 80 % \(bounded by "
+    r"AOS_CORE_MEMORY_MIB, which is \d+ and at most 4095\); a larger value makes room, and --core "
+    r"python skips the attempt"
+)
+
+
+@pytest.fixture
+def allow_times_used(big_world: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let cores have so many times the bytes that one uses after the fold of the big world."""
+    folder, thread = open_folder(big_world), CoreThread()
+    opens = partial(fast_kernel.open_fast_kernel, memory_bytes=MEMORY_BYTES_MAX)
+    with folder.open_store(readonly=True) as store:
+        memory = thread.call(
+            lambda: restore_kernel(store, folder.world, keeps=True, opens=opens).memory
+        )
+        thread.close()
+    assert memory is not None
+
+    def allow(times: float) -> None:
+        allowed = RESERVE_BYTES + int(memory.used * times)
+        monkeypatch.setattr(fast_kernel, "memory_bytes_of", lambda: allowed)
+
+    return allow
+
+
+def test_a_default_core_that_would_take_no_event_after_its_fold_gives_way(
+    big_world: Path, allow_times_used: Callable[[float], None]
+) -> None:
+    """CR-37a: a world above 80 % of its memory would refuse every event."""
+    notes: list[str] = []
+
+    allow_times_used(1 / 0.79)
+    with open_writer(big_world, report=notes.append) as writer:
+        [below] = writer.send([do("below")])
+    assert isinstance(below, Admitted)
+    assert notes == []
+
+    allow_times_used(1 / 0.85)
+    with open_writer(big_world, report=notes.append) as writer:
+        [above] = writer.send([do("above")])
+    assert isinstance(above, Admitted)
+    [note] = notes
+    assert NEARLY_FULL_LINE.fullmatch(note), note
+    assert run(big_world, until_idle=True, report=notes.append).is_idle
+    assert [line for line in notes if NEARLY_FULL_LINE.fullmatch(line)] == [note, note]
+    assert cores_of(big_world) == ["python"]
+
+
+def test_a_named_core_that_takes_no_event_after_its_fold_does_not_give_way(
+    big_world: Path, allow_times_used: Callable[[float], None]
+) -> None:
+    """CR-37a: it ends the work that it has."""
+    allow_times_used(1 / 0.85)
+    notes: list[str] = []
+
+    assert run(big_world, until_idle=True, core=FAST, report=notes.append).is_idle
+
+    assert not [line for line in notes if "does not fit" in line]
+    assert cores_of(big_world) == ["fast"]
+
+
+def test_the_words_of_a_full_core_name_its_variable_once() -> None:
+    """CR-37a"""
+    full = CoreFull("its memory is full (AOS_CORE_MEMORY_MIB is 65)")
+    for words in (str(full), full.stops(), gives_way(str(full))):
+        assert words.count("AOS_CORE_MEMORY_MIB") == 1
+
+
 def test_a_named_core_that_is_full_stops_in_words(
     big_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CR-37a: the reference does not take the place of a kernel that was named."""
     words = (
-        r"could not be opened: operation \w+ of the fast core: its memory is full \(.* is 65, .*"
-        r"everything acknowledged is durable; start again with a larger AOS_CORE_MEMORY_MIB, or "
-        r"with --core python"
+        r"could not be opened: operation \w+ of the second kernel: its memory is full "
+        r"\(AOS_CORE_MEMORY_MIB is 65, .*"
+        r"everything acknowledged is durable; start again with a larger value, or with "
+        r"--core python"
     )
     for name, core in (("", FAST), ("fast", None)):
         monkeypatch.setenv(CORE_VARIABLE, name)
@@ -294,7 +366,7 @@ def test_a_default_core_with_a_defect_does_not_give_way(
     monkeypatch.setattr(core_choice, "DEFAULT_CORE", FAST)
     with (
         defect_in(CoreOperation.FOLD_FRAME),
-        pytest.raises(WorldStopped, match="a defect of the fast core"),
+        pytest.raises(WorldStopped, match="a defect of the second kernel"),
     ):
         run(world, until_idle=True)
 

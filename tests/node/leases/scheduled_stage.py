@@ -86,14 +86,14 @@ class ScheduledLink(MemoryLink):
                 work.on_record(record, self.followed)
         del self.backlog[:count]
 
-    async def _admit(self, given: AttemptInput | ReceiptInput | StreamInput) -> Answer:
+    async def _admit(self, input: AttemptInput | ReceiptInput | StreamInput) -> Answer:
         if self.is_cut:
             await scheduled_loop().create_future()
-        answer: Answer = await scheduled_loop().later(lambda: self._admitted(given))
+        answer: Answer = await scheduled_loop().later(lambda: self._admitted(input))
         return answer
 
-    def _admitted(self, given: AttemptInput | ReceiptInput | StreamInput) -> Answer:
-        answer = self.world.kernel.admit(given, self.world.stamp())
+    def _admitted(self, input: AttemptInput | ReceiptInput | StreamInput) -> Answer:
+        answer = self.world.kernel.admit(input, self.world.stamp())
         self.publish()
         return answer
 

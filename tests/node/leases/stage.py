@@ -12,7 +12,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import AttemptInput, ReceiptInput, StreamInput
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt
 from aos.errors import AosError
-from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
+from aos.host.executors.task import WorkItem
 from aos.manifest.names import NODE
 from aos.node.calls import SILENT, Delivery, DeliveryListener
 from aos.node.leases.leases import Moment
@@ -22,6 +22,7 @@ from aos.node.node_settings import NodeSettings
 from aos.store.rows import IntentRow
 from aos.store.store import Store
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.core.desk import ONCE, PAY, desks, tell, wish
 from tests.memory_world import WORLD_KEY, MemoryWorld
 
@@ -95,12 +96,12 @@ class MemoryLink:
             for work in self.works:
                 work.on_record(record, self.world.state)
 
-    async def _admit(self, given: AttemptInput | ReceiptInput | StreamInput) -> Answer:
+    async def _admit(self, input: AttemptInput | ReceiptInput | StreamInput) -> Answer:
         self.is_asked.set()
         await self.may_answer.wait()
         if self.problem is not None:
             raise self.problem
-        answer = self.world.kernel.admit(given, self.world.stamp())
+        answer = self.world.kernel.admit(input, self.world.stamp())
         self.publish()
         return answer
 
@@ -108,11 +109,16 @@ class MemoryLink:
         """The process of this world runs no effects."""
         return []
 
-    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]:
-        return [await self._admit(self._receipt(each)) for each in outcomes]
+    async def answer(self, item: WorkItem) -> Answer:
+        match item:
+            case Outcome():
+                return await self._admit(self._receipt(item))
+            case StreamFrame():
+                return await self._tell(item)
+        return await self._admit(item)
 
     def _receipt(self, outcome: Outcome) -> ReceiptInput:
-        given = ReceiptInput(
+        receipt = ReceiptInput(
             intent=outcome.intent,
             effect=outcome.effect,
             attempt=outcome.attempt,
@@ -128,26 +134,13 @@ class MemoryLink:
         )
         if outcome.signature is None:
             assert outcome.executor == NODE
-            signed = WORLD_KEY.sign(given.message(self.world.state.world)).signature
-            given = replace(given, signature=signed)
-        return given
+            signed = WORLD_KEY.sign(receipt.message(self.world.state.world)).signature
+            receipt = replace(receipt, signature=signed)
+        return receipt
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        return await self._admit(AttemptInput(intent=intent, attempt=attempt, problem=problem))
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        given = AttemptInput(intent=intent, attempt=attempt, phase="lost", problem=problem)
-        return await self._admit(given)
-
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
-        given = AttemptInput(
-            intent=intent, attempt=attempt, phase=why.phase, problem=why.problem, code=why.code
-        )
-        return await self._admit(given)
-
-    async def tell(self, frame: StreamFrame) -> Answer | Lost:
+    async def _tell(self, frame: StreamFrame) -> Answer:
         self.frames.append(frame)
-        given = StreamInput(
+        stream_input = StreamInput(
             intent=frame.intent,
             effect=frame.effect,
             attempt=frame.attempt,
@@ -159,8 +152,8 @@ class MemoryLink:
             key_id=bytes(WORLD_KEY.verify_key),
             signature=b"",
         )
-        signature = WORLD_KEY.sign(given.signed_message(self.world.state.world)).signature
-        return await self._admit(replace(given, signature=signature))
+        signature = WORLD_KEY.sign(stream_input.signed_message(self.world.state.world)).signature
+        return await self._admit(replace(stream_input, signature=signature))
 
     async def work(self) -> Mapping[str, Any]:
         return {"effects": ["sys/timer.set@1"]}
@@ -298,9 +291,9 @@ def play(
     async def run() -> Stage:
         link, clock, lines = MemoryLink(world or desks(**manifest)), Clock(), list[str]()
         link.publish()
-        found = settings or NodeSettings()
-        work = await begin(path, link, clock, lines, found)
-        stage = Stage(path, work, link, clock, lines, found)
+        node_settings = settings or NodeSettings()
+        work = await begin(path, link, clock, lines, node_settings)
+        stage = Stage(path, work, link, clock, lines, node_settings)
         async with asyncio.timeout(60):
             await scene(stage)
         await stage.work.close()

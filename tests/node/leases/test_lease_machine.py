@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 from hypothesis import settings
@@ -225,8 +224,8 @@ class LeaseMachine(RuleBasedStateMachine):
             task.given.append(Given(pick.epoch, worker, until))
 
     def some_given(self, choice: int) -> tuple[ModelTask, Given]:
-        found = [(task, each) for task in self.model.tasks for each in task.given]
-        return found[choice % len(found)]
+        pairs = [(task, each) for task in self.model.tasks for each in task.given]
+        return pairs[choice % len(pairs)]
 
     def has_given(self) -> bool:
         return any(task.given for task in self.model.tasks)
@@ -235,7 +234,7 @@ class LeaseMachine(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 200), is_forged=st.booleans())
     def a_worker_sends_a_result(self, choice: int, is_forged: bool) -> None:
         task, given = self.some_given(choice)
-        holder = replace(given.holder, token="forged") if is_forged else given.holder
+        holder = given.holder._replace(token="forged") if is_forged else given.holder
         intent = intent_of(task.number)
         standing = self.leases.standing(intent, given.epoch, holder)
         may_speak = task.speaker(given.epoch, holder)

@@ -15,6 +15,7 @@ from aos.errors import Unavailable
 from aos.host.executors.limiter import Limit
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import Delivery
+from aos.node.leases.row import LeaseHolder
 from aos.node.leases.table import clear_table
 from aos.node.node_settings import NodeSettings
 from aos.node.problems import Problem
@@ -653,8 +654,8 @@ def test_a_payload_that_does_not_fit_is_422_and_the_lease_stays(tmp_path: Path) 
     async def scene(stage: Stage) -> None:
         stage.open("a")
         [task] = await stage.claim("ann")
-        for given in ({"payload": {"wrong": 1}}, {"payload_cbor": b"\xff", "payload": 1}):
-            problem = (await stage.result(task, **given))["problem"]
+        for payload_fields in ({"payload": {"wrong": 1}}, {"payload_cbor": b"\xff", "payload": 1}):
+            problem = (await stage.result(task, **payload_fields))["problem"]
             assert (problem["status"], problem["rule"]) == (422, "result_does_not_fit")
         assert await stage.beat(task) == "leased"
         assert (await stage.result(task))["answer"] == "settled"
@@ -736,7 +737,7 @@ def test_a_request_that_is_canceled_before_its_items_run_leaves_no_coroutine(
         stage.open("a")
         [task] = await stage.claim("ann")
         item = {"task": task["task"], "epoch": task["epoch"], "status": "ok", "payload": {}}
-        items = {"results": [item], "frames": [item]}
+        items = {"results": [item, item], "frames": [item, item]}
         answering = asyncio.ensure_future(
             getattr(stage.work, name)({"worker": "ann", **items}, Token())
         )
@@ -770,6 +771,20 @@ def test_held_and_parked_tasks_stay_open_until_an_operator_retries_them(tmp_path
 
     phases = play(tmp_path, scene).phases()
     assert phases == [("held", 1), ("parked", 1), ("begun", 2), ("begun", 2)]
+
+
+def test_a_held_task_has_no_further_attempt_although_its_error_may_be_retried(
+    tmp_path: Path,
+) -> None:
+    """N-60, X-15: another attempt would lack the same thing."""
+    error = {"code": "no_key", "message": "no key", "retryable": True}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim("ann", effects=[{"name": PAY, "attempts": 5}])
+        assert (await stage.result(task, status="held", payload=error))["answer"] == "held"
+
+    assert play(tmp_path, scene).phases() == [("held", 1)]
 
 
 def test_a_held_task_is_offered_again_when_the_node_starts(tmp_path: Path) -> None:
@@ -829,6 +844,28 @@ def test_limits_of_an_effect_bound_leases(tmp_path: Path) -> None:
         assert len(await stage.claim("ann", "5")) == 1
 
     play(tmp_path, scene, settings)
+
+
+def test_a_claim_hears_of_tasks_for_another_signer_although_it_has_all_that_it_asked_for(
+    tmp_path: Path,
+) -> None:
+    """N-63: intents of one effect may have been opened under manifests with other executors."""
+    body: dict[str, Any] = {
+        "worker": "ann",
+        "claim": "1",
+        "effects": [{"name": PAY, "max": 1}],
+        "signs": {"executor": "bank", "key": b"k" * 32},
+    }
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        claims = stage.work._claims
+        poll = claims._poll(body, Token(), LeaseHolder("ann", "shop"))
+        poll.pick_counts[PAY] = 1
+        unserved = claims._unserved(poll, body, Token())
+        assert [each["rule"] for each in unserved] == ["needs_another_signer"]
+
+    play(tmp_path, scene)
 
 
 def test_a_claim_hears_why_it_gets_no_task_of_an_effect(tmp_path: Path) -> None:

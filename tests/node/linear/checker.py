@@ -120,9 +120,9 @@ def _check_step(
 
 def _ns(shown: str) -> int:
     """A time of a state, which documents show as text (V-51)."""
-    found = time_ns(shown)
-    assert found is not None, shown
-    return found
+    at_ns = time_ns(shown)
+    assert at_ns is not None, shown
+    return at_ns
 
 
 def _table(state: dict[str, Any]) -> dict[str, Any]:

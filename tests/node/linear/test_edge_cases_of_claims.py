@@ -115,8 +115,8 @@ def test_38_a_plan_step_without_a_handler_is_never_claimed(api: Api, mode: str) 
     )
 
     assert claimed(api, "w", [f"p38-{mode}/EVEN", "other/ODD", "*/EVEN"]) == []
-    found = api.show(id)["steps"][0]
-    assert (found["status"], found["epoch"], found["attempts"]) == ("READY", 0, 0)
+    plan_step = api.show(id)["steps"][0]
+    assert (plan_step["status"], plan_step["epoch"], plan_step["attempts"]) == ("READY", 0, 0)
     assert claimed(api, "w", ["*/ODD"]) == [id]
 
 

@@ -133,26 +133,26 @@ def play(folder: Path, *, instances: int, workers: int, victims: list[str], seed
     """Kill these processes one after another at random times while instances run; then check."""
     chance = random.Random(seed)
     with contextlib.ExitStack() as stack:
-        found = Round(folder, stack, workers)
+        kill_round = Round(folder, stack, workers)
         done = threading.Event()
         with ThreadPoolExecutor(1) as sender:
-            sending = sender.submit(found.run, instances, random.Random(seed + 1))
+            sending = sender.submit(kill_round.run, instances, random.Random(seed + 1))
             sending.add_done_callback(lambda _: done.set())
             for victim in victims:
                 done.wait(chance.uniform(0.2, 1.0))
-                found.kill(victim, chance.randrange(workers))
+                kill_round.kill(victim, chance.randrange(workers))
             begun = sending.result()
-        found.finish()
+        kill_round.finish()
 
-    exported = here("inspect", "journal", "--from", "1", "--json", "--world", found.world)
+    exported = here("inspect", "journal", "--from", "1", "--json", "--world", kill_round.world)
     assert exported.code == 0, exported.err
-    book = [Line.read(line) for line in found.book.read_text().splitlines()]
+    book = [Line.read(line) for line in kill_round.book.read_text().splitlines()]
     ends = check(exported.out.splitlines(), book, begun)
     assert ends["result"] >= 3
-    faults = here("inspect", "faults", "--json", "--world", found.world).json
+    faults = here("inspect", "faults", "--json", "--world", kill_round.world).json
     assert faults["total"] == 0
-    assert in_silence("replay", "--world", found.world) == 0
-    assert in_silence("verify", "--world", found.world) == 0
+    assert in_silence("replay", "--world", kill_round.world) == 0
+    assert in_silence("verify", "--world", kill_round.world) == 0
 
 
 @pytest.mark.long

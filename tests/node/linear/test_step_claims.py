@@ -51,12 +51,12 @@ class Api:
             **more,
         )
         assert status == 200, document
-        found: list[Any] = document["tasks"]
-        return found
+        tasks: list[Any] = document["tasks"]
+        return tasks
 
     def result(self, task: Any, /, *, worker: str = "w", **item: Any) -> Any:
-        given = {"task": task["task"], "epoch": task["epoch"], **item}
-        status, document = self.post("work/results", worker=worker, results=[given])
+        row = {"task": task["task"], "epoch": task["epoch"], **item}
+        status, document = self.post("work/results", worker=worker, results=[row])
         assert status == 200, document
         return document["answers"][0]
 

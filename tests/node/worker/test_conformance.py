@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core.decide.answers import Answer
 from aos.core.journal.records import Attempt, Receipt, Step, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame, Task
+from aos.host.executors.task import OnAnswer, Task, WorkItem
 from aos.node.leases.table import open_table
 from aos.node.leases.work import LeasedWork
 from aos.node.node_settings import NodeSettings
@@ -20,6 +19,7 @@ from aos.node.worker import Worker
 from aos.store.store import Store
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash
+from tests.answers import pass_on
 from tests.core.desk import ONCE, PAY, desks, tell, wish
 from tests.node.leases.stage import MemoryLink
 from tests.node.worker import troupe
@@ -58,29 +58,14 @@ class ChildJournal:
     def __init__(self, link: MemoryLink) -> None:
         self.link = link
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        return await self.link.begin(intent, attempt, problem)
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        return await self.link.lose(intent, attempt, problem)
-
-    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
-        return await self.link.halt(intent, attempt, why)
-
-    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        return asyncio.ensure_future(self.link.tell(frame))
-
-    async def settle(self, outcome: Outcome) -> Answer:
-        [answer] = await self.link.settle([outcome])
-        return answer
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        pass_on(self.link.answer(item), on_answer)
 
 
 async def by_child(link: MemoryLink) -> None:
     state = link.world.state
     executor = PythonExecutor(TROUPE, world=state.world, report=lambda _: None)
-    journal = ChildJournal(link)
-    executor.tell_to(journal)
-    await executor.start(journal.settle)
+    await executor.start(ChildJournal(link))
     try:
         executor.use(state.effective)
         executor.publish([task_of(link, each) for each in state.intents.values()])
@@ -129,13 +114,13 @@ async def by_http(link: MemoryLink, path: Path) -> None:
 def facts(link: MemoryLink) -> dict[str, list[Any]]:
     """The records of each intent, without times and signatures."""
     refs: dict[Hash, str] = {}
-    found: dict[str, list[Any]] = {}
+    facts_by_ref: dict[str, list[Any]] = {}
     for record in link.world.records():
         if isinstance(record, Step):
             refs |= {each.intent: str(each.issuer_ref) for each in record.intents}
         elif isinstance(record, Receipt | Attempt | Stream):
-            found.setdefault(refs[record.intent], []).append(_fact(link, record))
-    return found
+            facts_by_ref.setdefault(refs[record.intent], []).append(_fact(link, record))
+    return facts_by_ref
 
 
 def _fact(link: MemoryLink, record: Receipt | Attempt | Stream) -> Any:

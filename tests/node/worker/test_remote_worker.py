@@ -461,7 +461,7 @@ SECRETS: Plain = {
 
 def keyed_world(*, has_secrets: bool) -> MemoryWorld:
     """Its effect takes a secret."""
-    given = [
+    definitions = [
         schema("t/Keyed@1", {"record": {"key": {"ref": "sys/SecretRef@1"}}})
         if each["name"] == "t/Pay@1"
         else {**each, "params": "t/Keyed@1"}
@@ -471,7 +471,7 @@ def keyed_world(*, has_secrets: bool) -> MemoryWorld:
     ]
     more: Plain = {"secrets": [{"name": "t/key@1"}]} if has_secrets else {}
     secrets = [SECRETS] if has_secrets else []
-    loaded = air([*given, *secrets], [route("t/Tell@1", DESK, "key")], **more)
+    loaded = air([*definitions, *secrets], [route("t/Tell@1", DESK, "key")], **more)
     return MemoryWorld(loaded, {DESK: desk})
 
 

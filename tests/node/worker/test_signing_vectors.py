@@ -18,12 +18,12 @@ from nacl.signing import SigningKey
 
 from aos.core.journal.records import Batch
 from aos.core.journal.statements import receipt_message, signed_receipt_message, stream_message
-from aos.host.executors.task import Outcome, StreamFrame
 from aos.node.json_schema import read
 from aos.node.leases.schemas import PROGRESS, RESULTS
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.worker.executor_key import Signer
+from aos.worker.outcome import Outcome, StreamFrame
 from tests.cookbook.worlds import ROOT
 
 FILE: Final = ROOT / "spec/vectors/worker.json"
@@ -167,11 +167,13 @@ def frame() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def vectors() -> dict[str, Any]:
     common = {"seed_hex": SEED.hex(), "world": hash_text(WORLD), "effect": EFFECT}
-    found = [{"name": each.pop("name"), **common, **each} for each in (alone(), batch(), frame())]
+    computed = [
+        {"name": each.pop("name"), **common, **each} for each in (alone(), batch(), frame())
+    ]
     if os.environ.get("REWRITE") == "1":
-        FILE.write_text(json.dumps(found, indent=1) + "\n")
+        FILE.write_text(json.dumps(computed, indent=1) + "\n")
     written = json.loads(FILE.read_text())
-    assert written == found
+    assert written == computed
     return {each["name"]: each for each in written}
 
 
@@ -185,13 +187,13 @@ def test_the_node_reads_the_results_of_the_vectors_and_the_core_accepts_them(
 
     for item in body["results"]:
         place = item["signature"].get("batch")
-        found = signed_receipt_message(
+        message = signed_receipt_message(
             WORLD, outcome(item), payload=content_hash(item["payload_cbor"]),
             executor=EXECUTOR, key_id=item["signature"]["key"],
             batch=place and Batch(**{**place, "path": tuple(map(Hash, place["path"]))}),
         )  # fmt: skip
-        assert found == bytes.fromhex(vector["message_hex"])
-        key.verify(found, item["signature"]["value"])
+        assert message == bytes.fromhex(vector["message_hex"])
+        key.verify(message, item["signature"]["value"])
 
 
 @pytest.mark.parametrize("name", ["a result alone", "three results with one signature"])
@@ -208,10 +210,10 @@ def test_the_worker_signs_as_the_vectors_say(name: str, vectors: dict[str, Any])
     ]  # fmt: skip
 
     assert [each.hex() for each in messages] == vector["statements_hex"]
-    for found, item in zip(signer.sign_receipts(WORLD, messages), body["results"], strict=True):
-        assert found.signature == item["signature"]["value"]
+    for proof, item in zip(signer.sign_receipts(WORLD, messages), body["results"], strict=True):
+        assert proof.signature == item["signature"]["value"]
         place = item["signature"].get("batch")
-        assert (None if found.batch is None else list(found.batch.path)) == (
+        assert (None if proof.batch is None else list(proof.batch.path)) == (
             place and list(place["path"])
         )
 

@@ -55,7 +55,7 @@ class Front:
 
     def offer(self, step: str = "SHIP", *, lease_ms: int = 30_000, **more: Any) -> None:
         seq = len(self.tasks) + len(self.claims)
-        found = {
+        task = {
             "task": f"step:{seq}:i-1", "kind": "step", "instance": "i-1", "biz_key": None,
             "plan": "order", "version": 1, "step": step, "step_seq": seq,
             "task_type": "READY_STEP", "attempt": 1, "max_attempts": 3, "epoch": 1,
@@ -63,7 +63,7 @@ class Front:
             "context_cbor": base64_text(encode({"n": 1})),
             "woken_by_cbor": base64_text(encode(None)),
         }  # fmt: skip
-        self.tasks.append(found | more)
+        self.tasks.append(task | more)
 
     async def handle(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content)
@@ -114,7 +114,7 @@ def _ok(**document: Any) -> httpx.Response:
 def play(
     scene: Callable[[Front], Awaitable[None]],
     *functions: Any,
-    said: list[str] | None = None,
+    lines: list[str] | None = None,
     front: Front | None = None,
 ) -> None:
     """Run a scene with a worker that has these handlers."""
@@ -124,7 +124,7 @@ def play(
         worker = Worker(
             "http://node", Executors("shop", functions),
             transport=httpx.MockTransport(front.handle),
-            report=(said if said is not None else []).append,
+            report=(lines if lines is not None else []).append,
         )  # fmt: skip
         running = asyncio.ensure_future(worker.run())
         try:
@@ -481,7 +481,7 @@ def test_a_handler_that_blocks_the_loop_stops_the_worker() -> None:
 
 
 def test_results_wait_for_a_node_that_is_away() -> None:
-    said: list[str] = []
+    lines: list[str] = []
 
     @step("order/SHIP")
     async def ship(_context: Plain, _: StepContext) -> None:
@@ -494,8 +494,8 @@ def test_results_wait_for_a_node_that_is_away() -> None:
         front.offer()
         assert await front.until(1) == [{"status": "completed"}]
 
-    play(scene, ship, said=said)
-    assert any("away" in each for each in said)
+    play(scene, ship, lines=lines)
+    assert any("away" in each for each in lines)
 
 
 def test_a_result_that_the_node_does_not_take_becomes_a_retry_with_its_reason() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -465,7 +464,7 @@ def test_a_timer_whose_params_are_lost_says_so() -> None:
     """A-51."""
     world = waiting_for_a_timer()
     intent = world.intent_of("ord-1")
-    world.state.intents[intent.intent] = replace(intent, params=Ref(Hash(bytes(32)), 5))
+    world.state.intents[intent.intent] = intent._replace(params=Ref(Hash(bytes(32)), 5))
 
     def lost(hash: Hash, /) -> bytes:
         raise Damage("missing")

@@ -83,6 +83,15 @@ class Frame:
         )
 
 
+def frame_of_bytes(
+    header: Header, hash: Hash, salt: bytes, records: tuple[bytes, ...], data: bytes
+) -> Frame:
+    """Return a frame that another kernel has made, with its bytes ``data``. Nothing is checked."""
+    frame = Frame(header=header, hash=hash, salt=salt, records=records)
+    object.__setattr__(frame, "_stored", data)
+    return frame
+
+
 class StoredFrame(NamedTuple):
     """The bytes of a frame, of which only the places of its first and last record were read."""
 
@@ -179,9 +188,7 @@ def read_frame(data: bytes) -> Frame:
         log_root=Hash(log_root),
     )  # fmt: skip
     encoded_records = tuple(record for record in records if isinstance(record, bytes))
-    frame = Frame(header=header, hash=header.hash(), salt=salt, records=encoded_records)
-    object.__setattr__(frame, "_stored", data)
-    return frame
+    return frame_of_bytes(header, header.hash(), salt, encoded_records, data)
 
 
 _NAT: Final = rb"([\x00-\x17]|\x18.|\x19.{2}|\x1a.{4}|\x1b.{8})"

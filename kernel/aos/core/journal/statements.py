@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from aos.core.journal.merkle import root_from
 from aos.core.journal.records import Batch
-from aos.values.cbor import Value, encode
+from aos.values.cbor import Value, encode, encode_bytes, encode_integer, encode_text, head
 from aos.values.digests import HASH_BYTES, Hash, digest
 
 
@@ -73,22 +73,40 @@ def receipt_message(
 ) -> bytes:
     """The bytes that an executor signs for a receipt alone, and the content of the receipt's leaf
     in a batch. ``payload`` is the content hash of the payload."""
-    body: dict[str | int, Value] = {
-        "world": world,
-        "intent": statement.intent,
-        "effect": statement.effect,
-        "executor": executor,
-        "key_id": key_id,
-        "attempt": statement.attempt,
-        "status": statement.status,
-        "payload": payload,
-        "started_ns": statement.started_ns,
-        "finished_ns": statement.finished_ns,
-    }
+    # Encoded by hand, for speed: ["aos/receipt/1", {…}], with the names in the canonical order.
     cost_cents = statement.cost_cents
-    if cost_cents is not None:
-        body["cost_cents"] = cost_cents
-    return encode(["aos/receipt/1", body])
+    return b"".join(
+        (
+            _RECEIPT if cost_cents is None else _RECEIPT_WITH_COST,
+            _WORLD, encode_bytes(world),
+            _EFFECT, encode_text(statement.effect),
+            _INTENT, encode_bytes(statement.intent),
+            _KEY_ID, encode_bytes(key_id),
+            _STATUS, encode_text(statement.status),
+            _ATTEMPT, encode_integer(statement.attempt),
+            _PAYLOAD, encode_bytes(payload),
+            _EXECUTOR, encode_text(executor),
+            b"" if cost_cents is None else _COST_CENTS + encode_integer(cost_cents),
+            _STARTED_NS, encode_integer(statement.started_ns),
+            _FINISHED_NS, encode_integer(statement.finished_ns),
+        )
+    )  # fmt: skip
+
+
+_OPENING: Final = head(0x80, 2) + encode_text("aos/receipt/1")
+_RECEIPT: Final = _OPENING + head(0xA0, 10)
+_RECEIPT_WITH_COST: Final = _OPENING + head(0xA0, 11)
+_WORLD: Final = encode_text("world")
+_EFFECT: Final = encode_text("effect")
+_INTENT: Final = encode_text("intent")
+_KEY_ID: Final = encode_text("key_id")
+_STATUS: Final = encode_text("status")
+_ATTEMPT: Final = encode_text("attempt")
+_PAYLOAD: Final = encode_text("payload")
+_EXECUTOR: Final = encode_text("executor")
+_COST_CENTS: Final = encode_text("cost_cents")
+_STARTED_NS: Final = encode_text("started_ns")
+_FINISHED_NS: Final = encode_text("finished_ns")
 
 
 BATCH_MAX: Final = 65_536

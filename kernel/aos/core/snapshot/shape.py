@@ -21,8 +21,7 @@ from aos.core.journal.vocabulary import (
     VOTES,
 )
 from aos.core.state.cells import WAITING_FORMAT
-from aos.core.state.proposals import CLOSED_KEPT, PROPOSALS_MAX
-from aos.core.state.shapes import (
+from aos.core.state.item_shapes import (
     CELL,
     ENTRY,
     INTENT,
@@ -45,6 +44,7 @@ from aos.core.state.shapes import (
     row,
     text,
 )
+from aos.core.state.proposals import CLOSED_KEPT, PROPOSALS_MAX
 from aos.core.state.state import Debt, State
 from aos.errors import Damage
 from aos.manifest.names import TIMER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId, EntryId, KernelReceipt, Receipt, Slot, Stamp, Stream
@@ -24,8 +24,7 @@ class Root:
     steps: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenIntent:
+class OpenIntent(NamedTuple):
     """An effect that a step requested and no receipt has settled.
 
     ``opened_ns`` is the journal clock at that step. Executors see ``idempotency_key``: it is the
@@ -37,7 +36,7 @@ class OpenIntent:
     cell: CellId
     workflow_hash: Hash
     seq: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides a tuple's method
     opened_ns: int
     manifest: Hash
     effect: Effect

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
@@ -115,7 +115,7 @@ class Shelf:
     resting: OrderedDict[CellId, Cell] = field(default_factory=OrderedDict)
     """Cells at rest, decoded, in the order in which they entered this layer and leave it."""
 
-    delta: OrderedDict[CellId, Packed] = field(default_factory=OrderedDict)
+    delta: MutableMapping[CellId, Packed] = field(default_factory=OrderedDict)
     """Packed cells and tombstones. A rebase makes some of them clean; ``tidy`` drops those."""
 
     count: int = 0

@@ -38,6 +38,17 @@ class Chunk:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The window of another kernel: ``in_chunks`` events that only ``chunks`` have, then those that
+    ``newest`` returns, the oldest first. The event of record ``evicted`` was forgotten last."""
+
+    evicted: int
+    in_chunks: int
+    chunks: tuple[Chunk, ...]
+    newest: Callable[[], OrderedDict[str, Submission]]
+
+
 Find: TypeAlias = Callable[[str], int | None]
 """Returns the sequence of the newest durable event under an id, or None."""
 
@@ -226,6 +237,30 @@ class Submissions:
         window_chunks = [chunk for chunk in chunks if chunk.number >= first]
         # All their events may have been forgotten since.
         self._chunks = deque(window_chunks if self._base else [])
+
+
+class ExportedSubmissions(Submissions):
+    """The window of another kernel. Few readers need it, so its newest events are decoded late."""
+
+    __slots__ = ("_decoded", "_newest")
+
+    def __init__(
+        self, window: Window, *, read: BlobReader, find: Find | None, limits: Limits
+    ) -> None:
+        super().__init__(window.chunks, read=read, find=find, limits=limits)
+        self._evicted, self._base = window.evicted, window.in_chunks
+        self._newest = window.newest
+        self._decoded: OrderedDict[str, Submission] | None = None
+
+    @property
+    def _recent(self) -> OrderedDict[str, Submission]:
+        if self._decoded is None:
+            self._decoded = self._newest()
+        return self._decoded
+
+    @_recent.setter
+    def _recent(self, rows: OrderedDict[str, Submission]) -> None:
+        self._decoded = rows
 
 
 def _chunk(number: int, rows: tuple[_Row, ...], put: Callable[[bytes], Hash]) -> Chunk:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Ref, Slot, slot_bytes
 from aos.core.state.cell import OpenIntent
-from aos.core.state.shapes import CELL, INTENT, list_of, maybe, nat, positive, row
+from aos.core.state.item_shapes import CELL, INTENT, list_of, maybe, nat, positive, row
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.names import TIMER

@@ -19,8 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self
 
-import httpx
-
 from aos.errors import BadUsage, Damage, Unavailable, excerpt
 from aos.prove.headerlog.checkpoint import Checkpoint
 from aos.prove.headerlog.header_tree import consistency
@@ -334,6 +332,8 @@ class NamedServer:
             BadUsage: It is no address of a server.
             Unavailable: The whole answer does not come in ``seconds``, or it is too long.
         """
+        import httpx  # noqa: PLC0415  # a process that asks nothing starts without it
+
         try:
             return asyncio.run(self._posted(self.url + path, body, kind, seconds))
         except TimeoutError:
@@ -350,6 +350,8 @@ class NamedServer:
             raise Unavailable(f"{self.redacted_url}: no answer: {reason}") from None
 
     async def _posted(self, url: str, body: bytes, kind: str, seconds: float) -> Posted:
+        import httpx  # noqa: PLC0415  # it is imported already
+
         # A server that sends a byte now and then resets the client's own time limits, not this one.
         async with (
             asyncio.timeout(seconds),

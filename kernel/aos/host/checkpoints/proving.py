@@ -19,6 +19,7 @@ from aos.host.checkpoints.attestations import is_stamp_of
 from aos.host.checkpoints.named_files import read_named
 from aos.host.folder.folder import open_folder
 from aos.host.folder.restore import restore
+from aos.host.folder.second_fold import SecondFold
 from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
 from aos.prove.headerlog.header_tree import root
 from aos.prove.headerlog.signed_note import NOTE_BYTES_MAX
@@ -82,9 +83,10 @@ def prove(
         store = stack.enter_context(folder.open_store(readonly=True))
         log = stack.enter_context(StoredLog.of_world(folder.path))
         source = Source(store, archives=archive_bundles)
-        return _Proving(source, folder.world, log, lambda: restore(store, folder.world)).make(
-            request
-        )
+        second = SecondFold(outside=folder.path)
+        return _Proving(
+            source, folder.world, log, lambda: restore(store, folder.world, second=second)
+        ).make(request)
 
 
 def _folded(bundle: Bundle) -> State:

@@ -223,7 +223,7 @@ class Direct:
         # Few writers take a snapshot.
         from aos.host.world.snapshots import Snapshots  # noqa: PLC0415
 
-        return Snapshots(self._engine, self._path, look=self._look).make()
+        return Snapshots(self._engine, self._path, core=self._core, look=self._look).make()
 
     def begin_marking(self) -> Begun:
         return self._result(self._engine.collecting.begin())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aos.host.door.protocol import error_fields, pack
 from aos.host.errors import Busy
-from aos.host.fields import field
+from aos.message_fields import field
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 

@@ -10,7 +10,7 @@ from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.proposals import OpenProposal
 from aos.errors import BadUsage
-from aos.host.fields import Message, field
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import HASH_BYTES, Hash
 

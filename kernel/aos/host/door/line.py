@@ -21,8 +21,8 @@ from aos.host.door.protocol import (
 )
 from aos.host.door.remote import ANSWER_S, RECONNECTS_MAX, UNKNOWN, NotSent
 from aos.host.door.way import CONNECT_S, PAUSE_S
-from aos.host.fields import Message
 from aos.host.folder.folder import SOCKET, WorldFolder
+from aos.message_fields import Message
 from aos.shell_text import shell_word
 from aos.values.cbor import Value
 

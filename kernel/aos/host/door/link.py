@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
-    LOST,
     STRICT,
-    AttemptInput,
     ControlInput,
     EventInput,
     ManifestInput,
@@ -37,19 +35,14 @@ from aos.host.door.protocol import (
     read_answer,
 )
 from aos.host.door.remote import APPLY_S, SNAPSHOT_S
-from aos.host.door.work_messages import (
-    WORK_ITEMS_MAX,
-    attempt_fields,
-    frame_fields,
-    outcome_fields,
-    read_told,
-)
-from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
-from aos.host.fields import Message
-from aos.host.fields import field as field_of
+from aos.host.door.work_messages import WORK_ITEMS_MAX, attempt_fields, read_told
+from aos.host.executors.task import Lost, WorkItem
 from aos.host.folder.folder import WorldFolder
+from aos.message_fields import Message
+from aos.message_fields import field as field_of
 from aos.values.cbor import Value
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome, StreamFrame, frame_fields, outcome_fields
 
 if TYPE_CHECKING:  # it comes with the engine, which a client of a running world does not need
     from aos.host.world.snapshots import MadeSnapshot
@@ -110,47 +103,18 @@ class Link:
         extra_fields: dict[str, Value] = {} if manifest is None else {"manifest": manifest}
         return await self._events.ask([event_fields(event) for event in events], size, extra_fields)
 
-    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]:
-        """Settle intents. Outcomes without a signature are signed as ``node``."""
-        requests = (
-            self._outcomes.ask(
-                [outcome_fields(outcome)],
-                len(outcome.payload) + sum(map(len, outcome.blobs.values())),
-            )
-            for outcome in outcomes
-        )
-        return [answer for [answer] in await asyncio.gather(*requests)]
-
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        """Journal that an attempt begins. ``problem`` is why the one before it failed."""
-        return await self._attempt(AttemptInput(intent=intent, attempt=attempt, problem=problem))
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that the only attempt ended in an unknown way; the core settles the intent."""
-        return await self._attempt(
-            AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
-        )
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
-        """Journal that an intent does not run now, after ``attempt`` (K-99)."""
-        return await self._attempt(
-            AttemptInput(
-                intent=intent,
-                attempt=attempt,
-                phase=halted.phase,
-                problem=halted.problem,
-                code=halted.code,
-            )
-        )
-
-    async def _attempt(self, attempt: AttemptInput) -> Answer:
-        [answer] = await self._attempts.ask([attempt_fields(attempt)], len(attempt.problem or ""))
-        return answer
-
-    async def tell(self, frame: StreamFrame) -> Answer | Lost:
-        """Submit a stream frame; return how it was answered, or why it was dropped."""
-        size = len(frame.payload) + len(frame.blob or b"")
-        [answer] = await self._frames.ask([frame_fields(frame)], size)
+    async def answer(self, item: WorkItem) -> Answer | Lost:
+        """Submit an item of an executor; return its answer once it is durable, refused or lost. An
+        outcome or a stream frame without a signature is signed as ``node``."""
+        match item:
+            case Outcome():
+                size = len(item.payload) + sum(map(len, item.blobs.values()))
+                [answer] = await self._outcomes.ask([outcome_fields(item)], size)
+                return answer
+            case StreamFrame():
+                [frame_answer] = await self._frames.ask([frame_fields(item)], item.size)
+                return frame_answer
+        [answer] = await self._attempts.ask([attempt_fields(item)], len(item.problem or ""))
         return answer
 
     async def control(self, control: ControlInput) -> Answer:

@@ -22,7 +22,7 @@ from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import OUTCOMES, word_of
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
-from aos.host.fields import Message, field
+from aos.message_fields import Message, field
 from aos.store.rows import Forget
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash, is_hash

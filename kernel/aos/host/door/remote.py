@@ -37,9 +37,9 @@ from aos.host.door.protocol import (
 )
 from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, SignedState, WaitPatience, while_busy
 from aos.host.errors import full_disk
-from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
+from aos.message_fields import Message, field
 from aos.shell_text import shell_word
 from aos.store.rows import Forget
 from aos.values.cbor import Value

@@ -2,6 +2,7 @@
 
 ``Operating`` signs their commands with an operator's key of this process (spec/host.md, H-59f): the
 client has proved elsewhere that it may operate the world, for example with a token of the node.
+``RoomQueue`` has the requests that wait for room in the inbox, in their order.
 ``WorkRequests`` answers requests about effects that another process runs (H-53b). ``Staging`` has
 the modules that clients send before they apply a manifest, with one bound for all (H-51a): a module
 counts from the moment it is staged until its manifest is answered or its connection ends.
@@ -31,28 +32,23 @@ from aos.host.door.protocol import (
     STAGED_BYTES_MAX,
     STAGED_MODULES_MAX,
     STAGED_TOGETHER_MAX,
-    answer_fields,
     read_control,
 )
 from aos.host.door.way import PAUSE_S
-from aos.host.door.work_messages import (
-    read_attempt,
-    read_frame,
-    read_items,
-    read_outcome,
-    told_fields,
-)
+from aos.host.door.work_messages import read_attempt, read_items, told_fields
 from aos.host.door.writer import SIGNED_AGAIN_MAX
 from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
-from aos.host.fields import Message, field
+from aos.host.executors.task import Lost, WorkItem
 from aos.host.world.engine import Engine
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
-
-Submit = Callable[[Sequence[Input]], Awaitable[Sequence[Answer]]]
+from aos.worker.outcome import read_frame, read_outcome
 
 T = TypeVar("T")
+
+Submit = Callable[[Sequence[Input]], Awaitable[Sequence[Answer]]]
 
 ROOM_PAUSE_S: Final = 0.01
 """Interval at which something waits for room in the inbox, in seconds."""
@@ -162,6 +158,44 @@ class Operating:
         }
 
 
+class RoomQueue:
+    """Requests that wait for room in one lane of the inbox, for up to ``busy_after_s`` seconds each
+    (H-57). Room is theirs in the order in which they came: what a front has sent before it ended is
+    taken before the requests of the next one (N-52a). Used from one event loop.
+    """
+
+    def __init__(self, busy_after_s: float) -> None:
+        self._busy_after_s = busy_after_s
+        self._turn = asyncio.Lock()
+        self._problem = Busy("the world is busy (try again in a moment)")
+        """Why the first request waits."""
+
+    async def submit(self, submit: Callable[[], T]) -> T:
+        """Return what ``submit`` returns, which raises Busy as long as there is no room.
+
+        Raises:
+            Busy: There was no room in time. The request was not submitted.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._busy_after_s
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise self._problem from None
+        try:
+            while True:
+                try:
+                    return submit()
+                except Busy as problem:
+                    if loop.time() >= deadline_s:
+                        raise
+                    self._problem = problem
+                await asyncio.sleep(ROOM_PAUSE_S)
+        finally:
+            self._turn.release()
+
+
 class WorkRequests:
     """Submits outcomes, attempts and stream frames of clients, as those of executors here (H-32).
 
@@ -173,44 +207,37 @@ class WorkRequests:
         self._receipts = receipts
         self._busy_after_s = busy_after_s
 
-    async def settle(self, request: Message) -> Mapping[str, Value]:
-        """Settle intents; answer once all receipts are durable or refused."""
-        return await self._answers(read_items(request, read_outcome), self._receipts.settle)
-
-    async def attempt(self, request: Message) -> Mapping[str, Value]:
-        """Journal attempts; answer once all are durable or refused."""
-        return await self._answers(read_items(request, read_attempt), self._receipts.attempt)
-
-    async def tell(self, request: Message) -> Mapping[str, Value]:
-        """Submit stream frames; answer once each is durable, refused or dropped."""
-        answers = [self._receipts.tell(frame) for frame in read_items(request, read_frame)]
-        return {"answers": [told_fields(await answer) for answer in answers]}
-
-    async def _answers(
-        self, items: list[T], submit: Callable[[T], Awaitable[Answer]]
-    ) -> Mapping[str, Value]:
-        # Those of one turn of the loop are submitted together, so all of them begin before any
-        # waits. One that fails does not cancel the others: they may be on their way to the disk.
-        results = await asyncio.gather(
-            *(self._with_room(statement, submit) for statement in items), return_exceptions=True
-        )
-        answers: list[Value] = []
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-            answers.append(answer_fields(result))
-        return {"answers": answers}
-
-    async def _with_room(self, item: T, submit: Callable[[T], Awaitable[Answer]]) -> Answer:
+    async def answers(self, request: Message) -> Mapping[str, Value]:
+        """Submit the items of a request; answer once each is durable, refused or dropped."""
+        items: Sequence[WorkItem] = read_items(request, _READERS[request["op"]])
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._busy_after_s
+        results: dict[int, Answer | Lost | BaseException] = {}
+        remaining: Sequence[int] = range(len(items))
         while True:
-            try:
-                return await submit(item)
-            except Busy:
-                if loop.time() >= deadline_s:
-                    raise
-                await asyncio.sleep(ROOM_PAUSE_S)
+            # Those of one turn of the loop are submitted together. One that fails does not cancel
+            # the others: they may be on their way to the disk.
+            answers = [self._receipts.answer(items[index]) for index in remaining]
+            answered = await asyncio.gather(*answers, return_exceptions=True)
+            results.update(zip(remaining, answered, strict=True))
+            remaining = [index for index in remaining if isinstance(results[index], Busy)]
+            if not remaining or loop.time() >= deadline_s:
+                break
+            await asyncio.sleep(ROOM_PAUSE_S)
+        fields: list[Value] = []
+        for index in range(len(items)):
+            result = results[index]
+            if isinstance(result, BaseException):
+                raise result
+            fields.append(told_fields(result))
+        return {"answers": fields}
+
+
+_READERS: Final[Mapping[str, Callable[[Message], WorkItem]]] = {
+    "settle": read_outcome,
+    "attempt": read_attempt,
+    "tell": read_frame,
+}
 
 
 class Staging:

@@ -13,7 +13,7 @@ from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import PROPOSE, GovernanceInput
-from aos.core.journal.inputs import STRICT, Input, ManifestInput
+from aos.core.journal.inputs import STRICT, EventInput, Input, ManifestInput
 from aos.core.journal.records import Principal
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.fastcore.core_kind import core_named
@@ -44,19 +44,18 @@ from aos.host.door.protocol import (
     unpack,
 )
 from aos.host.door.served_requests import (
-    ROOM_PAUSE_S,
     Operating,
+    RoomQueue,
     StagedModules,
     Staging,
     WorkRequests,
 )
-from aos.host.errors import Busy
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
-from aos.host.fields import Message, field
 from aos.host.world.collecting import Begun, StillNeeded
 from aos.host.world.engine import Engine
 from aos.host.world.snapshots import MadeSnapshot
+from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 
@@ -141,7 +140,7 @@ class Server:
         self._still_needed = still_needed
         self._work = work
         self._marking_needs: tuple[int, StillNeeded] | None = None
-        self._busy_after_s = busy_after_s
+        self._event_room, self._urgent_room = RoomQueue(busy_after_s), RoomQueue(busy_after_s)
         self.followers = Followers(engine, world)
         """The clients that follow the journal. The process that publishes notifies them."""
         self._operating = (
@@ -229,12 +228,8 @@ class Server:
                 return await self._collect(request, markings)
             case "retry":
                 return self._run_again(request)
-            case "settle":
-                return await self._work_requests().settle(request)
-            case "attempt":
-                return await self._work_requests().attempt(request)
-            case "tell":
-                return await self._work_requests().tell(request)
+            case "settle" | "attempt" | "tell":
+                return await self._work_requests().answers(request)
             case "manifest":
                 return self._manifest()
             case "status":
@@ -451,17 +446,10 @@ class Server:
         self, inputs: Sequence[Input], blobs: Mapping[Hash, bytes] | None = None
     ) -> list[Answer]:
         """Submit inputs; wait for room in the inbox if necessary (H-57)."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._busy_after_s
-        while True:
-            try:
-                future = self._engine.submit(inputs, blobs=blobs)
-            except Busy:
-                if loop.time() >= deadline:
-                    raise
-                await asyncio.sleep(ROOM_PAUSE_S)
-            else:
-                return await asyncio.wrap_future(future)
+        is_event = bool(inputs) and isinstance(inputs[0], EventInput)
+        lane = self._event_room if is_event else self._urgent_room
+        future = await lane.submit(lambda: self._engine.submit(inputs, blobs=blobs))
+        return await asyncio.wrap_future(future)
 
 
 def _names(request: Message, name: str) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.naming import documents
-from aos.host.executors.task import Outcome
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import content_hash
 from aos.values.sha256 import sha256_text
-from aos.worker.request import BAD_REQUEST, METHODS
+from aos.worker.http_settings import BAD_REQUEST, METHODS
+from aos.worker.outcome import Outcome
 from aos.worker.worker_secrets import HOST_DENIED, WORKFLOW_DENIED
 
 TIMED_OUT: Final = 598

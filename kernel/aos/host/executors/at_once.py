@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from aos.core.decide.answers import Answer
-from aos.host.executors.settling import Settling
-from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
+from aos.host.executors.outbox import JournalOutbox
+from aos.host.executors.task import ExecutorStats, Report, Task, WorkJournal, report_to_stderr
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure
+from aos.worker.outcome import Outcome
 
 DRAIN_S: Final = 2.0
 BURST: Final = 16
@@ -51,15 +52,15 @@ class AtOnceExecutor:
         self._report = report
         self._queue: deque[Task] = deque()
         self._canceled_by_intent: dict[Hash, bool] = {}  # intent -> it was canceled
-        self._settling: Settling | None = None
+        self._outbox: JournalOutbox | None = None
         self._turn: asyncio.Handle | None = None
 
     def carry_out(self, task: Task) -> TaskEnd:
         """Do what a task asks for."""
         raise NotImplementedError
 
-    async def start(self, settle: Settle) -> None:
-        self._settling = Settling(self.name, settle, self._report)
+    async def start(self, journal: WorkJournal) -> None:
+        self._outbox = JournalOutbox(self.name, journal, self._report)
 
     def use(self, effective: Effective) -> None:
         pass
@@ -83,12 +84,12 @@ class AtOnceExecutor:
         if self._turn is not None:
             self._turn.cancel()
         self._queue.clear()
-        if self._settling is not None:
-            await self._settling.drain(DRAIN_S)
+        if self._outbox is not None:
+            await self._outbox.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        settling = 0 if self._settling is None else len(self._settling)
-        settled = 0 if self._settling is None else self._settling.settled
+        settling = 0 if self._outbox is None else len(self._outbox)
+        settled = 0 if self._outbox is None else self._outbox.settled
         return ExecutorStats(running=settling, queued=len(self._queue), settled=settled)
 
     def _plan(self) -> None:
@@ -102,7 +103,7 @@ class AtOnceExecutor:
         self._plan()
 
     def _run(self, task: Task) -> None:
-        assert self._settling is not None, "published before start"
+        assert self._outbox is not None, "published before start"
         started = self._clock()
         if self._canceled_by_intent[task.intent]:
             task_end = TaskEnd(CANCELED, _canceled().payload())
@@ -118,13 +119,13 @@ class AtOnceExecutor:
             finished_ns=max(started, self._clock()),
             blobs=task_end.blobs,
         )
-        self._settling.begin(outcome, self._ended)
+        self._outbox.settle(outcome, self._ended)
 
     def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
         is_canceled = self._canceled_by_intent.pop(outcome.intent)
         self.settled(outcome.intent)
-        if answer is not None and not is_canceled and self._settling is not None:
-            self._settling.tell(outcome, answer)
+        if answer is not None and not is_canceled and self._outbox is not None:
+            self._outbox.tell_answer(outcome, answer)
 
     def settled(self, intent: Hash) -> None:
         """An outcome has been answered, or was given up."""

@@ -1,7 +1,7 @@
 """Run effects in a worker process: tasks go out, outcomes come back (X-50 to X-58).
 
 Three objects do the work: the ``Backlog`` decides which task runs next, the ``Supervisor`` keeps
-the process running, and the desk (settling, attempts, streaming) carries results into the journal.
+the process running, and the ``JournalOutbox`` carries results into the journal.
 The executor connects them.
 """
 
@@ -10,33 +10,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from aos.core.decide.answers import Answer
 from aos.core.state.continuation import takes
 from aos.host.executors import messages
-from aos.host.executors.attempts import Attempts
 from aos.host.executors.backlog import NO_LIMITS, Backlog, Work, WorkStage
 from aos.host.executors.blob import BLOB_MISSING
 from aos.host.executors.enclosures import NOTHING, Enclosed
 from aos.host.executors.life import STALL_S, Ready
 from aos.host.executors.limiter import Limit
-from aos.host.executors.settling import Settling
-from aos.host.executors.streaming import Streaming
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.supervisor import Supervisor
 from aos.host.executors.task import (
-    AttemptJournal,
     ExecutorStats,
     Halted,
     Loss,
     Lost,
-    Outcome,
     Report,
-    Settle,
     Task,
     TaskNow,
+    WorkJournal,
 )
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
@@ -44,22 +39,14 @@ from aos.manifest.names import STREAM
 from aos.values.digests import Hash, hash_text
 from aos.worker.causes import Causes
 from aos.worker.failure import AttemptFailure
-from aos.worker.wire import Message
+from aos.worker.outcome import Outcome, StreamFrame
+from aos.worker.wire import Message, WireProblem
 
 DIED: Final = "executor_died"
 """The code of a task that was parked because its process died while it ran (X-57)."""
 
 DRAIN_S: Final = 2.0
 """Seconds that running effects have to end in when the node stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Desk:
-    """The three ways from an executor into the journal: outcomes, attempts and stream frames."""
-
-    settling: Settling
-    attempts: Attempts
-    streaming: Streaming
 
 
 class ChildExecutor:
@@ -70,6 +57,8 @@ class ChildExecutor:
     time), which are otherwise reported by the process, the first task starts it. A process that is
     silent for ``stall_s`` seconds in the middle of a message is ended and started again.
     """
+
+    journals_attempts: Final = True
 
     def __init__(
         self,
@@ -96,8 +85,7 @@ class ChildExecutor:
         self.on_stranded: Callable[[], None] = lambda: None
         self._turn: asyncio.Handle | None = None
         self._calm = asyncio.Event()
-        self._journal: AttemptJournal | None = None
-        self._open_desk: _Desk | None = None
+        self._open_outbox: JournalOutbox | None = None
         self._process = Supervisor(
             label=label,
             command=command,
@@ -129,26 +117,17 @@ class ChildExecutor:
         return None if self._key is None else (self.name, self._key)
 
     @property
-    def _desk(self) -> _Desk:
-        assert self._open_desk is not None, "used before start"
-        return self._open_desk
+    def _outbox(self) -> JournalOutbox:
+        assert self._open_outbox is not None, "used before start"
+        return self._open_outbox
 
-    def tell_to(self, journal: AttemptJournal) -> None:
-        """Set the journal of attempts. Call it before ``start``."""
-        self._journal = journal
-
-    async def start(self, settle: Settle) -> None:
+    async def start(self, journal: WorkJournal) -> None:
         """Start the process and wait until it is ready, unless it waits for the first task.
 
         Raises:
             BadUsage: It cannot load its functions, or it ended before it was ready.
         """
-        assert self._journal is not None, "started before tell_to"
-        self._open_desk = _Desk(
-            Settling(self.name, settle, self._report),
-            Attempts(self.name, self._journal, self._report),
-            Streaming(self.name, self._journal, self._report),
-        )
+        self._open_outbox = JournalOutbox(self.name, journal, self._report)
         await self._process.start()
 
     def use(self, effective: Effective) -> None:
@@ -187,19 +166,18 @@ class ChildExecutor:
             waiting = asyncio.ensure_future(self._calm.wait())
             await asyncio.wait({waiting}, timeout=DRAIN_S)
             waiting.cancel()
-        await self._desk.settling.drain(DRAIN_S)
-        await self._desk.attempts.drain(0)
+        await self._outbox.drain(DRAIN_S)
         self._send_acks()
         await self._process.stop()
 
     def stats(self) -> ExecutorStats:
         busy = self._backlog.busy
-        desk = self._open_desk
+        outbox = self._open_outbox
         return ExecutorStats(
             running=busy,
             queued=len(self._backlog) - busy,
-            settled=0 if desk is None else desk.settling.settled,
-            dropped=0 if desk is None else desk.streaming.dropped,
+            settled=0 if outbox is None else outbox.settled,
+            dropped=0 if outbox is None else outbox.dropped,
         )
 
     def now(self) -> Iterator[TaskNow]:
@@ -249,7 +227,7 @@ class ChildExecutor:
         problem = f"the process that ran it {ending_text}"
         death = self._backlog.take_back(problem, is_death=not is_stuck)
         for work in death.lost:
-            self._desk.attempts.lose(work.task, work.attempt, problem)
+            self._outbox.lose(work.task, work.attempt, problem)
         self._calm_down()
         if death.cause is not None:
             death.cause.halted = Halted("parked", DIED, problem)
@@ -307,7 +285,7 @@ class ChildExecutor:
     def _journal_attempt(self, work: Work) -> None:
         """Ask for an attempt (X-12). ``_begin`` continues once the journal has it or refuses it."""
         assert work.pending_attempt is not None
-        self._desk.attempts.begin(
+        self._outbox.begin(
             work.task, work.pending_attempt, work.problem, partial(self._begin, work)
         )
 
@@ -363,15 +341,12 @@ class ChildExecutor:
         return outcome
 
     def _end_unsent(self, work: Work, failure: AttemptFailure) -> None:
-        now = max(work.task.opened_ns, now_ns())
-        outcome = Outcome(
+        outcome = Outcome.failed(
+            failure,
             intent=work.task.intent,
             effect=work.task.effect.name,
             attempt=work.attempt,
-            status="error",
-            payload=failure.payload(),
-            started_ns=now,
-            finished_ns=now,
+            started_ns=max(work.task.opened_ns, now_ns()),
         )
         self._end(self.finish(work.task, outcome))
 
@@ -379,26 +354,40 @@ class ChildExecutor:
 
     def _receive(self, message: Message) -> None:
         op, work = message["op"], None
-        if op in ("done", "progress", "attempt", "halt"):
+        if op in ("attempt", "halt"):
             work = self._backlog.at_work(messages.intent(message))
-        if op == "done" and work is not None:  # else it is settled already, or was never sent
-            outcome = messages.outcome(work.task, message, name=self.name, key=self._key)
-            outcome = self.finish(work.task, outcome)
-            self._count_dropped(work.task, messages.whole_number(message, "dropped"))
-            self._end(outcome)
-        elif op == "progress" and work is not None:
-            frame = messages.frame(work.task, message, name=self.name, key=self._key)
-            self._desk.streaming.tell(frame)
+        if op == "done":
+            outcome = messages.outcome(message, name=self.name, key=self._key)
+            work = self._work_of(outcome)
+            if work is not None:
+                self._count_dropped(work.task, messages.number_or_0(message, "dropped"))
+                self._end(self.finish(work.task, outcome))
+        elif op == "progress":
+            frame = messages.frame(message, name=self.name, key=self._key)
+            if self._work_of(frame) is not None:
+                self._outbox.tell(frame)
         elif op == "attempt" and work is not None:
             self._ask(work, messages.whole_number(message, "attempt"), str(message.get("problem")))
-            work.since_ns = now_ns() + messages.pause_ns(message)
+            work.since_ns = now_ns() + messages.number_or_0(message, "pause_ns")
         elif op == "halt" and work is not None:
-            self._count_dropped(work.task, messages.whole_number(message, "dropped"))
+            self._count_dropped(work.task, messages.number_or_0(message, "dropped"))
             self._halt(work, messages.halted(message))
         elif op == "read":
             self._process.send(messages.blob(message, self.read_blob(messages.blob_name(message))))
         elif op == "stuck":
             self._process.end_stuck(message.get("reason"))
+
+    def _work_of(self, statement: Outcome | StreamFrame) -> Work | None:
+        """The task of a statement; None if it is settled already, or was never sent.
+
+        Raises:
+            WireProblem: The statement is about another effect.
+        """
+        work = self._backlog.at_work(statement.intent)
+        if work is not None and statement.effect != work.task.effect.name:
+            effect = work.task.effect.name
+            raise WireProblem(f"it is about {statement.effect:.80}: expected {effect}")
+        return work
 
     def _halt(self, work: Work, halted: Halted) -> None:
         """Keep a task open that does not run now: journal it, report it, count it (X-15, X-17)."""
@@ -411,7 +400,7 @@ class ChildExecutor:
 
     def _journal_halt(self, work: Work, halted: Halted) -> None:
         work.since_ns = now_ns()
-        self._desk.attempts.halt(work.task, work.begun, halted, self._strand)
+        self._outbox.halt(work.task, work.begun, halted, self._strand)
         self.on_stranded()
 
     def _tell_halted(self, work: Work, halted: Halted) -> None:
@@ -453,14 +442,16 @@ class ChildExecutor:
 
     def _count_dropped(self, task: Task, count: int) -> None:
         """Count stream frames that the process dropped before it sent them."""
+        if not count:
+            return
         lost = Lost(Loss.TOO_FAST, "it came faster than limits.world.stream_rate lets through")
         if not self._has_taker(task):
             lost = Lost(Loss.NO_TAKER, f"{task.workflow} has no arm for {STREAM}")
-        self._desk.streaming.drop(task.effect.name, count, lost)
+        self._outbox.drop(task.effect.name, count, lost)
 
     def _end(self, outcome: Outcome) -> None:
         self._backlog.end(outcome.intent)
-        self._desk.settling.begin(outcome, self._settled)
+        self._outbox.settle(outcome, self._settled)
         self._calm_down()
         self._plan()
 
@@ -473,7 +464,7 @@ class ChildExecutor:
         if answer is None:
             return  # the process keeps the result, and sends it when the task is published again
         if work is None or not work.is_canceled:
-            self._desk.settling.tell(outcome, answer)
+            self._outbox.tell_answer(outcome, answer)
         self._acks.append(outcome.intent)
         self._plan()
 

@@ -14,7 +14,7 @@ from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.enclosures import Enclosed, permitted, secret_failure, without_value
 from aos.host.executors.naming import blob_of
-from aos.host.executors.task import Halted, Outcome, Report, Task, report_to_stderr
+from aos.host.executors.task import Halted, Report, Task, report_to_stderr
 from aos.host.folder.secrets import SecretProblem, Secrets
 from aos.manifest.forms import AGENTOS
 from aos.manifest.manifest_secrets import secret_name
@@ -29,6 +29,7 @@ from aos.worker.http_settings import (
     AllowList,
     HttpLimits,
 )
+from aos.worker.outcome import Outcome
 from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE, SecretValue
 
 DEFAULT: Final = HttpLimits()

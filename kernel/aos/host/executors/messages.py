@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
-from aos.core.journal.records import Batch
 from aos.core.journal.vocabulary import HALTS, STATUSES, word_of
+from aos.errors import BadUsage
 from aos.host.executors.backlog import Work
 from aos.host.executors.enclosures import Enclosed
-from aos.host.executors.task import Halted, Outcome, StreamFrame, Task
-from aos.host.fields import blobs_by_hash
+from aos.host.executors.task import Halted
 from aos.manifest.names import NODE
-from aos.values.digests import Hash, is_hash
+from aos.values.digests import Hash
 from aos.worker.failure import AttemptFailure
+from aos.worker.outcome import Outcome, StreamFrame, read_frame, read_outcome
 from aos.worker.wire import Message, WireProblem
 from aos.worker.worker_secrets import to_wire
 
@@ -25,16 +26,19 @@ def run(work: Work, enclosed: Enclosed, *, has_taker: bool) -> Message:
         "intent": task.intent,
         "effect": task.effect.name,
         "attempt": work.attempt,
-        "spent": work.spent,
         "params": task.params,
         "idempotency_key": task.idempotency_key,
         "workflow": task.workflow,
         "cell_key": task.cell_key,
         "issuer_ref": task.issuer_ref,
-        "blobs": dict(enclosed.blobs),
-        "next_frame": task.next_frame,
         "has_taker": has_taker,
     }
+    if work.spent:
+        message["spent"] = work.spent
+    if task.next_frame:
+        message["next_frame"] = task.next_frame
+    if enclosed.blobs:
+        message["blobs"] = dict(enclosed.blobs)
     if enclosed.secrets:
         message["secrets"] = to_wire(enclosed.secrets)
     return message
@@ -96,40 +100,53 @@ def whole_number(message: Message, name: str) -> int:
     return number
 
 
-def pause_ns(message: Message) -> int:
-    """How long a process pauses before the attempt that it asks for; 0 if it does not say."""
-    return whole_number(message, "pause_ns") if "pause_ns" in message else 0
+def number_or_0(message: Message, name: str) -> int:
+    """A field that is a whole number of at least zero; 0 if it is left out."""
+    return whole_number(message, name) if name in message else 0
 
 
-def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Outcome:
-    """Read the outcome of ``task``. ``name`` has signed it if the process has a ``key``."""
-    status, payload, cost = (message.get(field) for field in ("status", "payload", "cost_cents"))
-    signature, blobs = message.get("signature"), blobs_by_hash(message.get("blobs"))
-    if not (
-        status in STATUSES
-        and message.get("effect") == task.effect.name
-        and isinstance(payload, bytes)
-        and (cost is None or type(cost) is int)
-        and isinstance(signature, bytes | None)
-        and (signature is None) == (key is None)
-        and blobs is not None
-    ):
-        raise WireProblem("message done does not say how its task ended")
-    return Outcome(
-        intent=task.intent,
-        effect=task.effect.name,
-        attempt=whole_number(message, "attempt"),
-        status=status,
-        payload=payload,
-        started_ns=whole_number(message, "started_ns"),
-        finished_ns=whole_number(message, "finished_ns"),
-        cost_cents=cost,
-        executor=NODE if key is None else name,
-        key_id=key,
-        signature=signature,
-        batch=None if key is None else _batch(message.get("batch")),
-        blobs=blobs,
-    )
+def outcome(message: Message, *, name: str, key: bytes | None) -> Outcome:
+    """Read the outcome of a task. ``name`` has signed it if the process has a ``key``."""
+    try:
+        task_outcome = read_outcome(_without(message, _NOT_OF_OUTCOME))
+    except BadUsage as problem:
+        raise WireProblem(f"message done does not say how its task ended: {problem}") from problem
+    if task_outcome.status not in STATUSES:
+        raise WireProblem(f"message done has the status {task_outcome.status!r:.40}")
+    if min(task_outcome.attempt, task_outcome.started_ns, task_outcome.finished_ns) < 0:
+        raise WireProblem("message done has a number below 0")
+    _check_signer(task_outcome, name=name, key=key)
+    return task_outcome
+
+
+def frame(message: Message, *, name: str, key: bytes | None) -> StreamFrame:
+    """Read a stream frame. ``name`` has signed it if the process has a ``key``."""
+    try:
+        stream_frame = read_frame(_without(message, _NOT_OF_FRAME))
+    except BadUsage as problem:
+        text = f"message progress does not say how far its task is: {problem}"
+        raise WireProblem(text) from problem
+    if min(stream_frame.attempt, stream_frame.frame_seq) < 0:
+        raise WireProblem("message progress has a number below 0")
+    _check_signer(stream_frame, name=name, key=key)
+    return stream_frame
+
+
+_NOT_OF_OUTCOME: Final = ("op", "dropped", "is_final")
+_NOT_OF_FRAME: Final = ("op",)
+
+
+def _without(message: Message, names: Sequence[str]) -> Message:
+    fields = dict(message)
+    for name in names:
+        fields.pop(name, None)
+    return fields
+
+
+def _check_signer(statement: Outcome | StreamFrame, *, name: str, key: bytes | None) -> None:
+    signer = (NODE, None) if key is None else (name, key)
+    if (statement.executor, statement.key_id) != signer:
+        raise WireProblem("a result or a stream frame is signed by another key than its process's")
 
 
 def halted(message: Message) -> Halted:
@@ -139,40 +156,3 @@ def halted(message: Message) -> Halted:
     if phase is None or not isinstance(code, str) or not isinstance(problem, str):
         raise WireProblem("message halt does not say why its task stays open")
     return Halted(phase, code, problem)
-
-
-def _batch(value: Any) -> Batch | None:
-    match value:
-        case None:
-            return None
-        case [index, size, list(path)] if (
-            type(index) is int and type(size) is int and all(is_hash(digest) for digest in path)
-        ):
-            return Batch(index=index, size=size, path=tuple(path))
-    raise WireProblem("message done has a batch that is none")
-
-
-def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> StreamFrame:
-    """Read a stream frame of ``task`` from a progress message."""
-    kind, payload, blob = (message.get(field) for field in ("kind", "payload", "blob"))
-    signature = message.get("signature")
-    if not (
-        isinstance(kind, str)
-        and isinstance(payload, bytes)
-        and isinstance(blob, bytes | None)
-        and isinstance(signature, bytes | None)
-        and (signature is None) == (key is None)
-    ):
-        raise WireProblem("message progress does not say how far its task is")
-    return StreamFrame(
-        intent=task.intent,
-        effect=task.effect.name,
-        attempt=whole_number(message, "attempt"),
-        frame_seq=whole_number(message, "number"),
-        frame_kind=kind,
-        payload=payload,
-        blob=blob,
-        executor=NODE if key is None else name,
-        key_id=key,
-        signature=signature,
-    )

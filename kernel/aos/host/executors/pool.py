@@ -8,24 +8,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.host.executors.attempts import Attempts, Gate
+from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import (
-    AttemptJournal,
     Configured,
     ExecutorStats,
     Halted,
     Journaling,
     Report,
-    Settle,
     Stranding,
     Task,
     TaskExecutor,
     TaskNow,
     Timing,
     Working,
+    WorkJournal,
     report_to_stderr,
 )
 from aos.manifest.effective import Effect, Effective
@@ -71,7 +71,8 @@ class Pool:
         self._on_waiting = on_waiting
         self._failed = failed or _raise
         self._report = report
-        self._gate: Gate | None = None
+        self._outbox: JournalOutbox | None = None
+        self._beginning: set[Hash] = set()
         self._by_effect: dict[str, TaskExecutor] = {}
         self._waiting: dict[Hash, Task] = {}
         self._over: dict[Hash, Halted] = {}
@@ -101,18 +102,14 @@ class Pool:
         times = (timing.next_ns() for timing in self._timings)
         return min((time for time in times if time is not None), default=None)
 
-    async def start(self, settle: Settle, journal: AttemptJournal) -> None:
+    async def start(self, journal: WorkJournal) -> None:
         """Start all executors, or none.
 
         Raises:
             BadUsage: One cannot start, or two run the same effect (X-7).
         """
-        attempts = Attempts("pool", journal, self._report)
-        self._gate = Gate(attempts, hand_over=self._hand_over, keep=self._keep)
-        for executor in self._executors:
-            if isinstance(executor, Journaling):
-                executor.tell_to(journal)
-        starts = [asyncio.ensure_future(member.start(settle)) for member in self._executors]
+        self._outbox = JournalOutbox("pool", journal, self._report)
+        starts = [asyncio.ensure_future(member.start(journal)) for member in self._executors]
         try:
             await asyncio.gather(*starts)
             self._route()
@@ -188,8 +185,7 @@ class Pool:
             if executor is None:
                 self._wait(task)
             elif task.begins and not isinstance(executor, Journaling):
-                assert self._gate is not None, "published before start"
-                self._gate.hold(executor, task)
+                self._begin(executor, task)
             else:
                 groups.setdefault(executor, []).append(task)
         for executor, group in groups.items():
@@ -216,7 +212,22 @@ class Pool:
         run."""
         return [intent for stranding in self._strandings for intent in stranding.retry(intents)]
 
-    def _hand_over(self, executor: TaskExecutor, task: Task) -> None:
+    def _begin(self, executor: TaskExecutor, task: Task) -> None:
+        """Journal the attempt of a task for an executor that does not do so itself, before the
+        executor gets the task (X-12, X-14)."""
+        assert self._outbox is not None, "published before start"
+        if task.intent not in self._beginning:
+            self._beginning.add(task.intent)
+            begun = partial(self._begun, executor, task)
+            self._outbox.begin(task, task.attempt, task.problem, begun)
+
+    def _begun(self, executor: TaskExecutor, task: Task, is_granted: bool) -> None:
+        if task.intent not in self._beginning:
+            return  # it was canceled meanwhile
+        self._beginning.discard(task.intent)
+        if not is_granted:
+            self._keep(task)
+            return
         try:
             executor.publish([task])
         except Exception as problem:  # noqa: BLE001  # there is no caller to raise it to
@@ -275,16 +286,18 @@ class Pool:
         for intent in intents:
             self._waiting.pop(intent, None)
             self._over.pop(intent, None)
-        if self._gate is not None:
-            self._gate.cancel(intents)
+        self._beginning.difference_update(intents)
         for executor in self._executors:
             executor.cancel(intents)
 
     async def stop(self) -> None:
         """Stop all executors together; each lets its running effects end, for up to 2 s (X-11).
-        Unsettled tasks stay open in the journal."""
-        if self._gate is not None:
-            await self._gate.close()
+        Unsettled tasks stay open in the journal.
+
+        An attempt that is being journaled may still become durable; then the next start journals it
+        as lost (X-14)."""
+        if self._outbox is not None:
+            await self._outbox.drain(0)
         await asyncio.gather(*(executor.stop() for executor in self._executors))
 
     def stats(self) -> Mapping[str, ExecutorStats]:

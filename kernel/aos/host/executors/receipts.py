@@ -11,15 +11,16 @@ from typing import Final, TypeAlias
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal, Rule
-from aos.core.journal.inputs import LOST, AttemptInput, Input, ReceiptInput, StreamInput
+from aos.core.journal.inputs import Input, ReceiptInput, StreamInput
 from aos.core.journal.statements import receipt_message, stream_message
 from aos.errors import AosError
-from aos.host.executors.task import Halted, Loss, Lost, Outcome, StreamFrame
+from aos.host.executors.task import Loss, Lost, OnAnswer, WorkItem
 from aos.host.world.engine import Engine
 from aos.host.world.signatures import Signatures
 from aos.manifest.names import NODE
-from aos.values.digests import Hash, content_hash
+from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker.executor_key import Signed, Signer
+from aos.worker.outcome import Outcome, StreamFrame
 
 BATCH_MAX: Final = 256
 
@@ -33,50 +34,27 @@ _NOT_FINAL: Final = frozenset(
 """Refusals after which no person need act: the intent is not open, or its executor retries."""
 
 
-@dataclass(slots=True, eq=False)
-class _Word:
-    """An outcome or an attempt, and the future that gets the journal's answer."""
+@dataclass(slots=True)
+class _FramesOnWay:
+    """The stream frames without an answer, and their bytes."""
 
-    statement: Outcome | AttemptInput
-    answer: asyncio.Future[Answer]
+    number: int = 0
+    bytes: int = 0
 
-    def blobs(self) -> Mapping[Hash, bytes]:
-        return self.statement.blobs if isinstance(self.statement, Outcome) else {}
+    def add(self, frame: StreamFrame) -> bool:
+        """Count a frame; False if there is no room for it. One frame may have any size."""
+        if self.number and (self.number >= FRAMES_MAX or self.bytes + frame.size > FRAME_BYTES_MAX):
+            return False
+        self.number += 1
+        self.bytes += frame.size
+        return True
 
-    @property
-    def is_alone(self) -> bool:
-        return False
-
-    def fail(self, problem: AosError) -> None:
-        self.answer.set_exception(problem)
-
-
-@dataclass(slots=True, eq=False)
-class _FrameWord:
-    """A stream frame, and the future that gets the journal's answer or the reason of its loss."""
-
-    statement: StreamFrame
-    answer: asyncio.Future[Answer | Lost]
-
-    @property
-    def size(self) -> int:
-        return len(self.statement.payload) + len(self.statement.blob or b"")
-
-    def blobs(self) -> Mapping[Hash, bytes]:
-        blob = self.statement.blob
-        return {} if blob is None else {content_hash(blob): blob}
-
-    @property
-    def is_alone(self) -> bool:
-        """A frame's blob is stored only with the frame itself, and many frames are refused."""
-        return self.statement.blob is not None
-
-    def fail(self, problem: AosError) -> None:
-        self.answer.set_result(Lost(Loss.WORLD_IS_UNAVAILABLE, str(problem)))
+    def remove(self, frame: StreamFrame) -> None:
+        self.number -= 1
+        self.bytes -= frame.size
 
 
-_AnyWord: TypeAlias = _Word | _FrameWord
-Said: TypeAlias = Outcome | StreamFrame | AttemptInput
+_Submitted: TypeAlias = tuple[WorkItem, OnAnswer]
 
 
 class Receipts:
@@ -98,156 +76,127 @@ class Receipts:
         self._engine = engine
         self._signing = Signing(engine.signatures, world=world, key=key)
         self._is_open = is_open
-        self._pending: list[_AnyWord] = []
-        self._is_planned = False
-        self._frames = 0
-        self._frame_bytes = 0
+        self._pending: list[_Submitted] = []
+        self._frames = _FramesOnWay()
         self.on_way = 0
         """How many outcomes, attempts and stream frames have no answer yet."""
         self.refused: dict[Hash, Refusal] = {}
         """Open intents whose receipt from here was refused."""
 
-    async def settle(self, outcome: Outcome) -> Answer:
-        """Resolve once the receipt is durable or refused.
-
-        Raises:
-            Unavailable: The world takes no receipt now; the same one may pass later.
-            WorldStopped: The world could not continue.
-        """
-        return await self._say(outcome)
-
-    async def attempt(self, attempt: AttemptInput) -> Answer:
-        """Journal what became of an attempt; resolve once that is durable or refused.
-
-        Raises:
-            Unavailable, WorldStopped: As ``settle``.
-        """
-        return await self._say(attempt)
-
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        """Journal that an attempt begins; resolve once that is durable or refused.
-
-        Raises:
-            Unavailable, WorldStopped: As ``settle``.
-        """
-        return await self._say(AttemptInput(intent=intent, attempt=attempt, problem=problem))
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that the only attempt ended in an unknown way; the core settles the intent.
-
-        Raises:
-            Unavailable, WorldStopped: As ``settle``.
-        """
-        return await self._say(
-            AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
-        )
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
-        """Journal that an intent does not run now, after ``attempt`` (K-99).
-
-        Raises:
-            Unavailable, WorldStopped: As ``settle``.
-        """
-        return await self._say(
-            AttemptInput(
-                intent=intent,
-                attempt=attempt,
-                phase=halted.phase,
-                problem=halted.problem,
-                code=halted.code,
-            )
-        )
-
-    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        """Submit a stream frame. The future returns the answer or why the frame was dropped, and
-        never raises (H-34)."""
-        word = _FrameWord(frame, asyncio.get_running_loop().create_future())
-        has_room = not self._frames or (
-            self._frames < FRAMES_MAX and self._frame_bytes + word.size <= FRAME_BYTES_MAX
-        )
-        if not has_room:
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        """Submit an item; see ``WorkJournal``. The error of an outcome or an attempt is Unavailable
+        if the world takes nothing now, else WorldStopped. A frame never gets one (H-34): while too
+        many are on their way, it is Lost at once."""
+        if isinstance(item, StreamFrame) and not self._frames.add(item):
             text = "too many stream frames are on their way"
-            word.answer.set_result(Lost(Loss.TOO_MANY_ON_WAY, text))
-            return word.answer
-        self._frames += 1
-        self._frame_bytes += word.size
-        self._queue(word)
-        return word.answer
+            on_answer(Lost(Loss.TOO_MANY_ON_WAY, text))
+            return
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._pending.append((item, on_answer))
+        self.on_way += 1
+
+    def answer(self, item: WorkItem) -> asyncio.Future[Answer | Lost]:
+        """Submit an item; the future returns its answer, or raises the error that ``submit``
+        passes on."""
+        future: asyncio.Future[Answer | Lost] = asyncio.get_running_loop().create_future()
+
+        def answered(answer: Answer | Lost | AosError) -> None:
+            if future.done():
+                return  # no one waits for it any more
+            if isinstance(answer, AosError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        self.submit(item, answered)
+        return future
 
     def ended(self, intent: Hash) -> None:
         """Forget why the receipt of an intent was refused: the intent is not open any more."""
         self.refused.pop(intent, None)
 
-    def _say(self, statement: Outcome | AttemptInput) -> asyncio.Future[Answer]:
-        word = _Word(statement, asyncio.get_running_loop().create_future())
-        self._queue(word)
-        return word.answer
-
-    def _queue(self, word: _AnyWord) -> None:
-        self._pending.append(word)
-        self.on_way += 1
-        if not self._is_planned:
-            self._is_planned = True
-            asyncio.get_running_loop().call_soon(self._flush)
-
     def _flush(self) -> None:
-        self._is_planned = False
         pending, self._pending = self._pending, []
         for group in _groups(pending):
             self._submit(group)
 
-    def _submit(self, group: Sequence[_AnyWord]) -> None:
-        blobs = {hash_: data for word in group for hash_, data in word.blobs().items()}
+    def _submit(self, group: Sequence[_Submitted]) -> None:
+        blobs = {hash_: data for item, _ in group for hash_, data in _blobs_of(item).items()}
         try:
-            inputs = self._signing.inputs([word.statement for word in group])
+            inputs = self._signing.inputs([item for item, _ in group])
             future = self._engine.submit(inputs, blobs=blobs)
         except AosError as problem:
             self._fail(group, problem)
             return
         loop = asyncio.get_running_loop()
         future.add_done_callback(  # one wake-up a batch
-            lambda finished: loop.call_soon_threadsafe(self._tell, group, finished)
+            lambda finished: loop.call_soon_threadsafe(self._answered, group, finished)
         )
 
-    def _tell(self, group: Sequence[_AnyWord], future: Future[list[Answer]]) -> None:
+    def _answered(self, group: Sequence[_Submitted], future: Future[list[Answer]]) -> None:
         problem = future.exception()
         if isinstance(problem, AosError):
             self._fail(group, problem)
             return
-        for word, answer in zip(group, future.result(), strict=True):
-            self._arrived(word)
-            if isinstance(word.statement, Outcome) and isinstance(answer, Refusal):
-                self._note(word.statement.intent, answer)
-            if not word.answer.done():
-                word.answer.set_result(answer)
+        for (item, on_answer), answer in zip(group, future.result(), strict=True):
+            if isinstance(item, Outcome) and isinstance(answer, Refusal):
+                self._note(item.intent, answer)
+            self._pass_on(item, on_answer, answer)
 
     def _note(self, intent: Hash, answer: Refusal) -> None:
         """Keep the reason why an intent stays open, unless its end is known already."""
         if answer.rule not in _NOT_FINAL and self._is_open(intent):
             self.refused[intent] = answer
 
-    def _fail(self, group: Sequence[_AnyWord], problem: AosError) -> None:
-        for word in group:
-            self._arrived(word)
-            if not word.answer.done():
-                word.fail(problem)
+    def _fail(self, group: Sequence[_Submitted], problem: AosError) -> None:
+        for item, on_answer in group:
+            if isinstance(item, StreamFrame):
+                lost = Lost(Loss.WORLD_IS_UNAVAILABLE, str(problem))
+                self._pass_on(item, on_answer, lost)
+            else:
+                self._pass_on(item, on_answer, problem)
 
-    def _arrived(self, word: _AnyWord) -> None:
+    def _pass_on(
+        self, item: WorkItem, on_answer: OnAnswer, answer: Answer | Lost | AosError
+    ) -> None:
         self.on_way -= 1
-        if isinstance(word, _FrameWord):
-            self._frames -= 1
-            self._frame_bytes -= word.size
+        if isinstance(item, StreamFrame):
+            self._frames.remove(item)
+        try:
+            on_answer(answer)
+        except Exception as defect:  # noqa: BLE001  # a defect of one executor is none of the others
+            message = f"the answer about {hash_text(item.intent)} was not taken"
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": message, "exception": defect}
+            )
 
 
-def _groups(pending: Sequence[_AnyWord]) -> Iterator[list[_AnyWord]]:
-    group: list[_AnyWord] = []
-    for word in pending:
-        if group and (len(group) == BATCH_MAX or word.is_alone or group[-1].is_alone):
+def _blobs_of(item: WorkItem) -> Mapping[Hash, bytes]:
+    match item:
+        case Outcome():
+            return item.blobs
+        case StreamFrame(blob=bytes(blob)):
+            return {content_hash(blob): blob}
+    return {}
+
+
+def _groups(pending: Sequence[_Submitted]) -> Iterator[list[_Submitted]]:
+    group: list[_Submitted] = []
+    for submitted in pending:
+        if group and (
+            len(group) == BATCH_MAX or _is_alone(submitted[0]) or _is_alone(group[-1][0])
+        ):
             yield group
             group = []
-        group.append(word)
+        group.append(submitted)
     if group:
         yield group
+
+
+def _is_alone(item: WorkItem) -> bool:
+    """A frame's blob is stored only with the frame itself, and many frames are refused."""
+    return isinstance(item, StreamFrame) and item.blob is not None
 
 
 class Signing:
@@ -263,7 +212,7 @@ class Signing:
         self._signer = Signer(NODE, key)
         self._key_id = self._signer.public_key
 
-    def inputs(self, statements: Sequence[Said]) -> list[Input]:
+    def inputs(self, statements: Sequence[WorkItem]) -> list[Input]:
         """Return the inputs, in order. Outcomes without a signature are signed together."""
         unsigned = [
             statement
@@ -282,7 +231,7 @@ class Signing:
         remaining = iter(signed)
         return [self._input(statement, remaining) for statement in statements]
 
-    def _input(self, statement: Said, signed: Iterator[Signed]) -> Input:
+    def _input(self, statement: WorkItem, signed: Iterator[Signed]) -> Input:
         match statement:
             case Outcome(signature=None):
                 return self._receipt(statement, next(signed))

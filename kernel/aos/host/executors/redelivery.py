@@ -11,8 +11,8 @@ from typing import Final
 
 from aos.core.state.cell import OpenIntent
 from aos.core.state.intent_progress import IntentProgress
-from aos.host.executors.attempts import Attempts
-from aos.host.executors.task import AttemptJournal, Halted, Report
+from aos.host.executors.outbox import JournalOutbox
+from aos.host.executors.task import Halted, Report, WorkJournal
 from aos.values.digests import Hash
 
 LEASED: Final = (
@@ -83,21 +83,21 @@ def left_open(
 
 @contextlib.asynccontextmanager
 async def telling_losses(
-    lost: Sequence[Redelivery], journal: AttemptJournal, report: Report
+    lost: Sequence[Redelivery], journal: WorkJournal, report: Report
 ) -> AsyncIterator[None]:
     """Journal losses in the background. The next start journals those that remain at the end."""
-    attempts = Attempts("node", journal, report)
+    outbox = JournalOutbox("node", journal, report)
 
     async def tell() -> None:
         for at in range(0, len(lost), SLICE):
             for redelivery in lost[at : at + SLICE]:
-                attempts.lose(redelivery.intent, redelivery.attempt, LOST_PROBLEM)
-            await attempts.drain(None)
+                outbox.lose(redelivery.intent, redelivery.attempt, LOST_PROBLEM)
+            await outbox.all_answered()
 
     telling = asyncio.get_running_loop().create_task(tell())
     try:
         yield
     finally:
         telling.cancel()
-        await attempts.drain(0)
         await asyncio.gather(telling, return_exceptions=True)
+        await outbox.drain(0)

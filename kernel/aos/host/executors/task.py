@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer
-from aos.core.journal.records import Batch
+from aos.core.journal.inputs import AttemptInput
 from aos.core.journal.vocabulary import HaltPhase
+from aos.errors import AosError
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
-from aos.manifest.names import NODE
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome, StreamFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,12 @@ class Halted:
     phase: HaltPhase
     code: str
     problem: str
+
+    def of(self, intent: Hash, attempt: int) -> AttemptInput:
+        """The input that journals it, after ``attempt``."""
+        return AttemptInput(
+            intent=intent, attempt=attempt, phase=self.phase, problem=self.problem, code=self.code
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,51 +81,6 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How an intent ended (X-3, X-4). It becomes a receipt.
-
-    ``payload`` is canonical CBOR of the effect's receipt schema for ``ok`` and of
-    ``sys/EffectError@1`` otherwise. ``executor``, ``key_id`` and ``signature`` (with a ``batch`` if
-    it is of several receipts) are all of the executor that signed; unsigned, ``executor`` is
-    ``node`` and the others are None. ``blobs`` are the blobs that the payload refers to; they are
-    stored in the transaction of the receipt.
-    """
-
-    intent: Hash
-    effect: str
-    attempt: int
-    status: str
-    payload: bytes
-    started_ns: int
-    finished_ns: int
-    cost_cents: int | None = None
-    executor: str = NODE
-    key_id: bytes | None = None
-    signature: bytes | None = None
-    batch: Batch | None = None
-    blobs: Mapping[Hash, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamFrame:
-    """Progress of a running intent. It becomes a stream frame of the journal (K-90).
-
-    ``frame_seq`` ascends within the intent. ``blob`` is stored with it. Signed as an Outcome is.
-    """
-
-    intent: Hash
-    effect: str
-    attempt: int
-    frame_seq: int
-    frame_kind: str
-    payload: bytes
-    blob: bytes | None = None
-    executor: str = NODE
-    key_id: bytes | None = None
-    signature: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStats:
     """Counts for a status line. ``settled`` tasks were settled since the start, ``dropped`` stream
     frames were lost."""
@@ -147,36 +108,24 @@ class Lost:
     text: str
 
 
-Settle: TypeAlias = Callable[[Outcome], Awaitable[Answer]]
-"""Resolves when the receipt is durable or refused. ``RECEIPT_INTENT_IS_SETTLED`` means that another
-receipt settled the intent first.
+WorkItem: TypeAlias = Outcome | AttemptInput | StreamFrame
+"""An item of an executor for the journal: the end of an intent, the fate of an attempt, a frame."""
 
-Raises Unavailable if the same outcome may be accepted later.
-"""
+OnAnswer: TypeAlias = Callable[[Answer | Lost | AosError], None]
+"""Called once, on the event loop: with the journal's answer, or with the error if it took nothing.
+After ``Unavailable`` it may take the same item later. A stream frame that was dropped is Lost."""
 
 
-class AttemptJournal(Protocol):
-    """The way of attempts and stream frames into the journal, while an intent is open."""
+class WorkJournal(Protocol):
+    """The way from executors into the journal. Used from one event loop."""
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
-        """Journal that an attempt begins; resolve once that is durable or refused. ``problem`` is
-        why the attempt before it failed.
+    def submit(self, item: WorkItem, on_answer: OnAnswer) -> None:
+        """Submit an item, after those that were submitted before it. ``on_answer`` is called once
+        the item is durable, refused or lost.
 
-        Raises Unavailable if the same request may be accepted later.
+        For an outcome, ``RECEIPT_INTENT_IS_SETTLED`` means that another receipt settled the intent
+        first. A stream frame that is refused is dropped; that has no other effect.
         """
-        ...
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that the only attempt ended in an unknown way. Otherwise as ``begin``."""
-        ...
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer:
-        """Journal that the intent does not run now, after ``attempt``. Otherwise as ``begin``."""
-        ...
-
-    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        """Submit a stream frame, ahead of every outcome that is settled later. A frame that is
-        refused is dropped; that has no other effect."""
         ...
 
 
@@ -207,7 +156,7 @@ class TaskExecutor(Protocol):
         """(name, public key) of its own signature; None where the host signs as ``node``."""
         ...
 
-    async def start(self, settle: Settle) -> None:
+    async def start(self, journal: WorkJournal) -> None:
         """Get ready. Raises BadUsage if that fails; then nothing is left running."""
         ...
 
@@ -240,9 +189,7 @@ class Journaling(Protocol):
     For any other the pool journals the attempt of a task that ``begins``, before it hands it over.
     """
 
-    def tell_to(self, journal: AttemptJournal) -> None:
-        """Called before ``start``."""
-        ...
+    journals_attempts: Literal[True]
 
 
 @runtime_checkable

@@ -23,14 +23,15 @@ from struct import Struct
 from typing import Any, Final, Self, assert_never
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.host.executors.settling import Settling
-from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
+from aos.host.executors.outbox import JournalOutbox
+from aos.host.executors.task import ExecutorStats, Report, Task, WorkJournal, report_to_stderr
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.manifest.names import TIMER
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure
+from aos.worker.outcome import Outcome
 
 RECHECK_S: Final = 1.0
 """Seconds after which the wall clock is read again at the latest (X-21)."""
@@ -97,12 +98,12 @@ class TimerExecutor:
         self._armed: dict[Hash, bytes] = {}  # intent -> its row in the heap
         self._firing: dict[Hash, bool] = {}  # intent -> it was canceled
         self._heap: list[bytes] = []
-        self._settling: Settling | None = None
+        self._outbox: JournalOutbox | None = None
         self._alarm: asyncio.Handle | None = None
         self._is_stopping = False
 
-    async def start(self, settle: Settle) -> None:
-        self._settling = Settling(self.name, settle, self._report)
+    async def start(self, journal: WorkJournal) -> None:
+        self._outbox = JournalOutbox(self.name, journal, self._report)
 
     def use(self, effective: Effective) -> None:
         pass
@@ -137,11 +138,11 @@ class TimerExecutor:
         if self._alarm is not None:
             self._alarm.cancel()
         self._is_stopping = True
-        if self._settling is not None:
-            await self._settling.drain(DRAIN_S)
+        if self._outbox is not None:
+            await self._outbox.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        settled = 0 if self._settling is None else self._settling.settled
+        settled = 0 if self._outbox is None else self._outbox.settled
         return ExecutorStats(
             running=len(self._armed) + len(self._firing), queued=0, settled=settled
         )
@@ -201,7 +202,7 @@ class TimerExecutor:
         self._arm()
 
     def _settle(self, timer: _Timer, status: str, payload: bytes, now: int) -> None:
-        assert self._settling is not None, "published before start"
+        assert self._outbox is not None, "published before start"
         self._firing[timer.intent] = status == CANCELED
         outcome = Outcome(
             intent=timer.intent,
@@ -219,15 +220,15 @@ class TimerExecutor:
                 self._answered(timer, outcome, answer)
             self._arm()
 
-        self._settling.begin(outcome, on_end)
+        self._outbox.settle(outcome, on_end)
 
     def _answered(self, timer: _Timer, outcome: Outcome, answer: Answer) -> None:
-        assert self._settling is not None, "answered before start"
+        assert self._outbox is not None, "answered before start"
         match answer:
             case Refusal(rule=Rule.TIMER_IS_NOT_DUE):
                 # The wall clock was set back after we had read it (X-22).
                 self._set(timer, self._clock() + NS_PER_S)
             case Admitted() | Duplicate() | Refusal():
-                self._settling.tell(outcome, answer)
+                self._outbox.tell_answer(outcome, answer)
             case _:
                 assert_never(answer)

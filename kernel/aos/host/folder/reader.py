@@ -15,6 +15,7 @@ from aos.core.state.state import Mark, State
 from aos.errors import Damage
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress, catch_up, check_end, restore
+from aos.host.folder.second_fold import SecondFold
 from aos.manifest.effective import Effective
 from aos.store.store import Store
 
@@ -99,9 +100,14 @@ class WorldReader(Closable):
 
 
 def open_reader(
-    path: Path, *, at: int | None = None, progress: Progress | None = None
+    path: Path,
+    *,
+    at: int | None = None,
+    progress: Progress | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> WorldReader:
-    """Open the world at ``path`` as it is, or as it was after record ``at``.
+    """Open the world at ``path`` as it is, or as it was after record ``at``. ``progress`` and
+    ``note`` are as for ``restore`` and ``SecondFold``.
 
     Raises:
         BadUsage: There is no world here, or no such record.
@@ -112,7 +118,9 @@ def open_reader(
     folder = open_folder(path)
     store = folder.open_store(readonly=True)
     try:
-        return WorldReader(folder, store, restore(store, folder.world, at=at, progress=progress))
+        second = SecondFold(outside=path, note=note)
+        state = restore(store, folder.world, at=at, progress=progress, second=second)
+        return WorldReader(folder, store, state)
     except BaseException:
         store.close()
         raise

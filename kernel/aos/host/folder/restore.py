@@ -19,6 +19,7 @@ from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import check_world
+from aos.host.folder.second_fold import SecondFold
 from aos.manifest.keys import key_text
 from aos.store.store import Store, head_of
 from aos.store.stored_world import empty_state, open_stored, state_of
@@ -38,11 +39,13 @@ def restore(
     at: int | None = None,
     progress: Progress | None = None,
     limits: Limits = LIMITS,
+    second: SecondFold | None = None,
 ) -> State:
     """Load the newest snapshot, if there is one, and fold the frames after it (H-40, H-40a).
 
     With ``at`` return the state after this record, which may be inside of a frame: then nothing can
-    be sealed on it.
+    be sealed on it. ``second`` folds many records by the second kernel (CR-38); ``progress`` is
+    called on another thread then. Without it, the reference folds.
 
     Raises:
         Damage: The genesis is missing or another world's, a frame does not follow the one before,
@@ -53,9 +56,21 @@ def restore(
     if at is not None and not 1 <= at <= head.seq:
         raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
     row = store.snapshot_before(at)
-    state = (
-        empty_state(store, limits=limits) if row is None else state_of(store, row, limits=limits)
-    )
+    state = None
+    if second is not None:
+        last = head.seq if at is None else at
+
+        def on_frame(seq: int) -> None:
+            if progress is not None:
+                progress(seq, last)
+
+        state = second.state(store, row, last, on_frame)
+    if state is None:
+        state = (
+            empty_state(store, limits=limits)
+            if row is None
+            else state_of(store, row, limits=limits)
+        )
     # A reader continues from snapshots that were taken earlier and are recorded later.
     state.cells.remembers_deleted = True
     if at is None or at == head.seq:

@@ -14,6 +14,7 @@ from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.restore import Progress
+from aos.host.folder.second_fold import SecondFold
 from aos.host.retention.marking import REASONS, Beat, Marks, mark
 from aos.host.retention.pruning import batches
 from aos.store.rows import Forget
@@ -85,17 +86,17 @@ def collect_world(
         Unavailable: The world is busy or held, or another marking began. The data removed until
             then stays removed.
     """
-    folder = open_folder(path)
+    folder, second = open_folder(path), SecondFold(outside=path)
     if is_dry:
         with folder.open_store(readonly=True) as store:
-            marks = mark(store, keep=keep, base=0, beat=_beat_of(progress))
+            marks = mark(store, keep=keep, base=0, beat=_beat_of(progress), second=second)
             return _Sweep(folder.world, store, marks, None).collected()
     with open_writer(path, core=core, patience=patience, progress=progress) as writer:
         begun = writer.begin_marking()
         marking = _OpenMarking(writer, begun.token)
         with marking, folder.open_store(readonly=True) as store:
             beat = marking.watched(_beat_of(progress))
-            marks = mark(store, keep=keep, base=begun.base, beat=beat)
+            marks = mark(store, keep=keep, base=begun.base, beat=beat, second=second)
             collected = _Sweep(folder.world, store, marks, marking).collected()
         return replace(
             collected, is_compacted=_compacted(writer) if collected.removed.blobs else None

@@ -52,8 +52,9 @@ from aos.core.state.proposals import proposal_blobs
 from aos.core.state.state import State
 from aos.errors import AosError, Erased, Unavailable
 from aos.host.executors.blob import EDGE
-from aos.host.folder.reader import open_reader
+from aos.host.folder.folder import check_world, open_folder
 from aos.host.folder.restore import restore
+from aos.host.folder.second_fold import SecondFold
 from aos.host.retention.pruning import is_terminal, named_of
 from aos.host.world.collecting import WORD_BYTES, StillNeeded, word
 from aos.manifest.named import BlobReferences
@@ -102,16 +103,24 @@ class Marks:
     seq: int = 0
 
 
-def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last: None) -> Marks:
+def mark(
+    store: Store,
+    *,
+    keep: int,
+    base: int,
+    beat: Beat = lambda _seq, _last: None,
+    second: SecondFold | None = None,
+) -> Marks:
     """Mark the data that is needed at the store's present head.
 
     ``keep`` is how many of the newest snapshots stay; the one of record ``base`` stays too.
+    ``second`` is as for ``restore``.
 
     Raises:
         Damage: Data that is needed cannot be read: then nothing may be removed.
     """
     head = head_of(store)
-    state = restore(store, head.world)
+    state = restore(store, head.world, second=second)
     cut = store.cut()
     marks = Marks(seq=head.seq)
     marks.snapshots_kept, marks.snapshots_gone = _snapshots(
@@ -396,8 +405,10 @@ def _packed(words: Iterable[int]) -> bytes:
 
 
 def _child(path: Path, base: int) -> bytes:
-    with open_reader(path) as reader:
-        marks = mark(reader.store, keep=1, base=base)
+    folder = open_folder(path)
+    with folder.open_store(readonly=True) as store:
+        check_world(head_of(store), folder.world)
+        marks = mark(store, keep=1, base=base, second=SecondFold(outside=path))
     return b"".join(
         (
             _HEAD.pack(len(marks.snapshots_kept), len(marks.over)),

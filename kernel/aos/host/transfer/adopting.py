@@ -25,6 +25,7 @@ from aos.host.folder.folder import (
     read_key,
 )
 from aos.host.folder.restore import Progress, check_key, restore
+from aos.host.folder.second_fold import SecondFold
 from aos.manifest.keys import key_text
 from aos.store.lock import world_locked
 
@@ -70,7 +71,8 @@ def adopt_world(
     folder = open_folder(path)
     with world_locked(path), folder.open_store(in_any_place=True) as store:
         origin = origin_of(path / WORLD_FILE, store)
-        state = restore(store, folder.world, progress=progress)
+        second = SecondFold(outside=path)
+        state = restore(store, folder.world, progress=progress, second=second)
         new_keys: dict[str, SigningKey] = {}
         if keys is not None:
             new_keys = _keys_to_copy(folder, keys, state)

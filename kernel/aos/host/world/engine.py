@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from nacl.signing import SigningKey
@@ -36,12 +37,12 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Call, Runner
 from aos.core.journal.records import Faulted, KernelReceipt
-from aos.core.kernel_protocol import decided
+from aos.core.kernel_protocol import FrameBounds, decided
 from aos.core.state.cell import OpenIntent
 from aos.errors import AosError, Damage
 from aos.fastcore.errors import CoreDefect
 from aos.host.errors import Stopping, WorldStopped
-from aos.host.package_checks import admit_from_outside
+from aos.host.package_checks import GUARDED, admit_from_outside
 from aos.host.schedules import schedule_events
 from aos.host.stamps import Sources
 from aos.host.world.checks import Checks
@@ -58,11 +59,15 @@ from aos.values.digests import Hash
 
 FRAME_BYTES: Final = 256 * KIB
 FRAME_BLOB_BYTES: Final = 4 * MIB
+FRAME_BOUNDS: Final = FrameBounds(FRAME_BYTES, FRAME_BLOB_BYTES)
 FRAME_STEPS: Final = 256
 FRAME_S: Final = 0.010
 """Seconds that a frame may take while the committer is idle: its senders wait that long."""
 
 INPUTS_PER_FRAME: Final = 256
+INPUTS_TOGETHER: Final = 64
+"""Inputs that are admitted by one call of the kernel: other threads wait that long."""
+
 EVENTS_BEHIND_WORK: Final = 16
 """Events that enter a frame while cells are still ready from the frame before, at most (H-16): no
 more than that frame had steps, so under a flood the inbox fills up instead of mailboxes. A frame
@@ -331,13 +336,58 @@ class Engine:
     def _drain(self, lane: Lane, limit: int) -> None:
         """Admit up to ``limit`` inputs of a lane, as far as the frame has room."""
         while limit > 0 and lane.batches and self._frame_has_room():
+            plain = self._plain_inputs(lane, min(limit, INPUTS_TOGETHER))
+            if plain:
+                answers = self._admit_plain(plain)
+            else:
+                batch = lane.batches[0]
+                answers = [self._admit(batch.inputs[len(batch.answers)], batch.blobs)]
+            limit -= len(answers)
+            self._answered(lane, answers)
+
+    def _plain_inputs(self, lane: Lane, limit: int) -> list[Input]:
+        """The first inputs of a lane, at most ``limit``, that the kernel alone decides. Together
+        they are about as long as a frame."""
+        manifest = self._kernel.manifest
+        flow_events = () if manifest is None else manifest.flow_events
+        inputs: list[Input] = []
+        size = 0
+        # Other threads append batches meanwhile, so the lane is not iterated.
+        for index in range(len(lane.batches)):
+            batch = lane.batches[index]
+            if batch.blobs:
+                return inputs
+            for input in islice(batch.inputs, len(batch.answers), None):
+                if isinstance(input, EventInput):
+                    schema = input.schema
+                    if schema in GUARDED or schema in flow_events or self._inbox.no_memory:
+                        return inputs
+                    size += len(input.value)
+                elif isinstance(input, ReceiptInput):
+                    size += len(input.payload)
+                else:
+                    return inputs
+                inputs.append(input)
+                if len(inputs) == limit or size >= FRAME_BYTES:
+                    return inputs
+        return inputs
+
+    def _admit_plain(self, inputs: Sequence[Input]) -> Sequence[Answer]:
+        """Admit inputs of ``_plain_inputs`` as far as the frame has room."""
+        stamps = self._sources.stamps(len(inputs))
+        answers = self._kernel.admit_all(list(zip(inputs, stamps, strict=True)), FRAME_BOUNDS)
+        return [
+            self._counted(input, answer) for input, answer in zip(inputs, answers, strict=False)
+        ]
+
+    def _answered(self, lane: Lane, answers: Sequence[Answer]) -> None:
+        """Give the first inputs of a lane their answers, and take the batches that are complete."""
+        begun = 0
+        while begun < len(answers):
             batch = lane.batches[0]
-            begun = len(batch.answers)
-            for input in batch.inputs[begun : begun + limit]:
-                batch.answers.append(self._admit(input, batch.blobs))
-                if not self._frame_has_room():
-                    break
-            limit -= len(batch.answers) - begun
+            end = begun + len(batch.inputs) - len(batch.answers)
+            batch.answers += answers[begun:end]
+            begun = end
             if len(batch.answers) == len(batch.inputs):
                 self._draft.batches.append(batch)
                 self._inbox.remove_first(lane)
@@ -442,21 +492,16 @@ class Engine:
         )
 
     def _admit(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer:
-        answer = self._checks.answer(input, blobs) or self._decided(input, blobs)
+        answer = self._counted(
+            input, self._checks.answer(input, blobs) or self._decided(input, blobs)
+        )
         if not isinstance(answer, Admitted):
-            if _is_unknown(answer) and isinstance(input, ReceiptInput):
-                return self._checks.settled_already(input) or answer
             return answer
         draft = self._draft
         if blobs:
             draft.blobs.update(blobs)
             self._overlay.hold(blobs, until=answer.seq)
-        if isinstance(input, ReceiptInput):
-            self._counts.receipts += 1
-            self._checks.settling(input, answer.seq)
-        elif isinstance(input, EventInput):
-            self._counts.events += 1
-        elif isinstance(input, ManifestInput):
+        if isinstance(input, ManifestInput):
             if self._runs:
                 self._set_schedules()
         elif isinstance(input, ControlInput) and input.action == ERASE and input.value is not None:
@@ -464,6 +509,19 @@ class Engine:
             self._checks.erased(by=answer.seq)
             draft.blobs.pop(input.value, None)
             self._overlay.erase(input.value, by=answer.seq)
+        return answer
+
+    def _counted(self, input: Input, answer: Answer) -> Answer:
+        """Count an input that the kernel has admitted. Return its answer: that of a receipt whose
+        intent the kernel does not have is found in the store."""
+        if not isinstance(answer, Admitted):
+            if _is_unknown(answer) and isinstance(input, ReceiptInput):
+                return self._checks.settled_already(input) or answer
+        elif isinstance(input, ReceiptInput):
+            self._counts.receipts += 1
+            self._checks.settling(input, answer.seq)
+        elif isinstance(input, EventInput):
+            self._counts.events += 1
         return answer
 
     def _decided(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer:
@@ -515,11 +573,9 @@ class Engine:
                 continue
             self._overlay.drop(unit.sealed.blobs, durable=unit.sealed.tip.seq)
             self._checks.durable(unit.sealed.settled)
-            ended.extend(settled.intent for settled in unit.sealed.settled)
-            opened_intents.update(
-                (open_intent.intent, open_intent) for open_intent in unit.sealed.to_publish
-            )
-            ended.extend(unit.sealed.abandoned)
+            ended += [settled.intent for settled in unit.sealed.settled]
+            opened_intents |= {intent.intent: intent for intent in unit.sealed.to_publish}
+            ended += unit.sealed.abandoned
             over = (*unit.sealed.abandoned, *unit.sealed.canceled)
             dropped.extend(over)
             for intent in over:

@@ -229,12 +229,24 @@ class Inbox:
 
 def memory_problem(memory: KernelMemory | None) -> str | None:
     """Why the kernel of a world takes no event with this memory (CR-37); None if it does."""
-    if memory is None or memory.used * 100 <= memory.allowed * MEMORY_PERCENT:
+    if memory is None or not takes_no_event(memory):
         return None
     return (
+        f"{memory_in_use(memory)} (let running work end, or start the world again with more: "
+        f"{memory.setting})"
+    )
+
+
+def takes_no_event(memory: KernelMemory) -> bool:
+    """Whether so much of the memory is in use that the work of the world may need the rest."""
+    return memory.used * 100 > memory.allowed * MEMORY_PERCENT
+
+
+def memory_in_use(memory: KernelMemory) -> str:
+    """How much of the memory a kernel uses that takes no event, in words."""
+    return (
         f"the kernel uses {memory.used // MIB} of {memory.allowed // MIB} MiB of memory, and takes "
-        f"no event above {MEMORY_PERCENT} % (let running work end, or start the world again with "
-        f"more: {memory.setting})"
+        f"no event above {MEMORY_PERCENT} %"
     )
 
 

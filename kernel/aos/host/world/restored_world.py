@@ -12,10 +12,11 @@ from aos.core.kernel_protocol import KernelFigures, KernelProtocol
 from aos.core.limits import LIMITS, Limits
 from aos.fastcore.core_choice import ChosenCore, reference_core
 from aos.fastcore.core_kind import CoreKind
-from aos.fastcore.errors import CoreDefect, CoreFull
+from aos.fastcore.errors import CoreDefect, CoreFull, gives_way
 from aos.host.errors import Stopping, WorldStopped
 from aos.host.folder.restore import Progress, restore_kernel
 from aos.host.world.core_thread import CoreThread
+from aos.host.world.inbox import memory_in_use, takes_no_event
 from aos.host.world.signatures import Signatures
 from aos.host.world.unit import Overlay
 from aos.store.store import Store
@@ -51,7 +52,8 @@ def restored_world(
 ) -> RestoredWorld:
     """Restore the world in ``store`` for an engine, on a new thread for its kernel. ``core`` opens
     the kernel (default: the reference). ``progress`` and ``note`` are called on that thread:
-    ``note`` with one line if the reference takes the place of a core that is full (CR-37a).
+    ``note`` with one line if the reference takes the place of a core that is full, or so full after
+    the fold that it would take no event (CR-37a).
 
     An exception while this waits, such as ``KeyboardInterrupt``, ends the fold first.
 
@@ -92,11 +94,16 @@ def restored_world(
 
     def restore() -> RestoredWorld:
         try:
-            return restore_with(chosen)
+            restored = restore_with(chosen)
+            memory = restored.kernel.memory
+            if not chosen.gives_way or memory is None or not takes_no_event(memory):
+                return restored
+            note(gives_way(f"{memory_in_use(memory)} (bounded by {memory.setting})"))
+            del restored
         except CoreFull as full:
             if not chosen.gives_way:
                 raise
-            note(full.gives_way())
+            note(gives_way(str(full)))
         # The functions that a core calls refer to it: only this frees its memory at once.
         gc.collect()
         return restore_with(reference_core())

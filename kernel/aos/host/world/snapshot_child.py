@@ -13,15 +13,20 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Final
 
 from aos.core.snapshot.take import take
 from aos.core.state.cells import WAITING_FORMAT
 from aos.errors import AosError, Damage
-from aos.host.folder.reader import open_reader
+from aos.fastcore.core_kind import CoreKind
+from aos.host.folder.folder import WorldFolder, check_world, open_folder
+from aos.host.folder.restore import check_end, restore
+from aos.host.folder.second_fold import SecondFold
 from aos.private_memory import keep_memory_private
-from aos.values.cbor import encode
+from aos.store.store import Store, head_of
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 
 LENGTH_BYTES: Final = 4
@@ -30,9 +35,19 @@ DONE: Final = b"D"
 FAILED: Final = b"E"
 
 
-def snapshot(path: Path, out: IO[bytes], *, format: int | None = None) -> None:
+def snapshot(
+    path: Path,
+    out: IO[bytes],
+    core: CoreKind = CoreKind.FAST,
+    *,
+    format: int | None = None,
+) -> None:
     """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``. The
-    default ``format`` is that of the newest snapshot, or 1."""
+    default ``format`` is that of the newest snapshot, or 1.
+
+    ``core`` is the kernel that runs the world. The second kernel takes the snapshot of its world,
+    if there are many records (CR-40); otherwise the reference does.
+    """
 
     def say(kind: bytes, body: bytes) -> None:
         out.write(kind + len(body).to_bytes(LENGTH_BYTES, "big"))
@@ -44,30 +59,59 @@ def snapshot(path: Path, out: IO[bytes], *, format: int | None = None) -> None:
         return hash
 
     try:
-        with open_reader(path) as reader:
-            newest_format = WAITING_FORMAT if reader.state.cells.rests_waiting else None
-            state_snapshot = take(reader.state, put, format=format or newest_format)
-            cells = len(reader.state.cells)
+        folder = open_folder(path)
+        with folder.open_store(readonly=True) as store:
+            fields = None
+            if core is CoreKind.FAST and format is None:
+                fields = _by_second_kernel(folder, store, say)
+            if fields is None:
+                fields = _by_reference(folder, store, put, format)
     except AosError as problem:
         is_damage = isinstance(problem, Damage)
         say(FAILED, encode({"is_damage": is_damage, "message": str(problem)}))
     else:
-        say(
-            DONE,
-            encode(
-                {
-                    "at": state_snapshot.at,
-                    "frame": state_snapshot.frame,
-                    "document": state_snapshot.document,
-                    "size": state_snapshot.size,
-                    "cells": cells,
-                }
-            ),
-        )
+        say(DONE, encode(fields))
     out.flush()
+
+
+def _by_second_kernel(
+    folder: WorldFolder, store: Store, say: Callable[[bytes, bytes], None]
+) -> dict[str | int, Value] | None:
+    head = head_of(store)
+    check_world(head, folder.world)
+    taken = SecondFold(outside=folder.path).snapshot(store, store.snapshot_before(), head.seq)
+    if taken is None:
+        return None
+    check_end(taken.tip, taken.world_key, head)
+    for hash, data in taken.blobs.items():
+        say(BLOB, hash + data)
+    return {
+        "at": taken.tip.seq,
+        "frame": taken.tip.frame,
+        "document": taken.document,
+        "size": len(taken.blobs[taken.document]),
+        "cells": taken.cells,
+    }
+
+
+def _by_reference(
+    folder: WorldFolder, store: Store, put: Callable[[bytes], Hash], format: int | None
+) -> dict[str | int, Value]:
+    state = restore(store, folder.world)
+    newest_format = WAITING_FORMAT if state.cells.rests_waiting else None
+    taken = take(state, put, format=format or newest_format)
+    return {
+        "at": taken.at,
+        "frame": taken.frame,
+        "document": taken.document,
+        "size": taken.size,
+        "cells": len(state.cells),
+    }
 
 
 if __name__ == "__main__":
     keep_memory_private()
     os.nice(int(sys.argv[2]))
-    snapshot(Path(sys.argv[1]), sys.stdout.buffer, format=int(sys.argv[3]) or None)
+    snapshot(
+        Path(sys.argv[1]), sys.stdout.buffer, CoreKind(sys.argv[3]), format=int(sys.argv[4]) or None
+    )

@@ -25,11 +25,12 @@ from aos.core.decide.answers import Admitted, Duplicate, Rule
 from aos.core.journal.inputs import SnapshotInput
 from aos.core.snapshot.take import FORMATS
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
+from aos.fastcore.core_kind import CoreKind
 from aos.host.errors import Stopping
-from aos.host.fields import field
 from aos.host.world.engine import Engine
 from aos.host.world.pipeline import KIB, MIB
 from aos.host.world.snapshot_child import BLOB, DONE, FAILED, LENGTH_BYTES
+from aos.message_fields import field
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 
@@ -122,11 +123,13 @@ class Snapshots:
         engine: Engine,
         path: Path,
         *,
+        core: CoreKind = CoreKind.PYTHON,
         every: Every | None = None,
         report: Callable[[str], None] = lambda _: None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """``look`` is called during each wait, which ends if it raises.
+        """``core`` is the kernel that runs the world. ``look`` is called during each wait, which
+        ends if it raises.
 
         Raises:
             BadUsage: As ``format_of_environment``.
@@ -134,6 +137,7 @@ class Snapshots:
         self._format = format_of_environment()
         self._engine = engine
         self._path = path
+        self._core = core
         self._every = every or Every()
         self._report = report
         self._look = look
@@ -234,7 +238,13 @@ class Snapshots:
             raise Stopping("the world is stopping")
         paths = os.pathsep.join(folder for folder in sys.path if folder)
         child = subprocess.Popen(  # noqa: S603  # this interpreter, a module of ours, a folder
-            [*_CHILD, str(self._path), str(_NICE), str(self._format or 0)],
+            [
+                *_CHILD,
+                str(self._path),
+                str(_NICE),
+                self._core.value,
+                str(self._format or 0),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             # While the core is busy each read waits for the interpreter, so make few, large ones.

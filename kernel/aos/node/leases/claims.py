@@ -67,21 +67,17 @@ class ClaimDesk:
             self._desk.leases.expire(self._desk.clock())
             self._desk.polls.note_request(holder)
             self._desk.flush()
-            grants = await self._grants(key, request, body, token, connection)
-            return self._answer(key, grants, body, token, connection=connection)
+            poll = self._poll(body, token, holder)
+            poll.is_gone = connection.is_gone
+            grants = await self._grants(poll, request, body)
+            return self._answer(poll, grants, body, token, connection=connection)
         finally:
             self._leave(key, request)
 
-    async def _grants(
-        self,
-        key: ClaimKey,
-        request: object,
-        body: Body,
-        token: ScopedToken,
-        connection: ClientConnection,
-    ) -> Sequence[tuple[Hash, int]]:
+    async def _grants(self, poll: Poll, request: object, body: Body) -> Sequence[tuple[Hash, int]]:
         """The leases that a claim has, or gets now. Only the last request of a claim has any, so
         no two answers name a lease. Nothing waits between the last look at them and the answer."""
+        key = poll.holder, poll.claim
         await self._end_earlier(key)
         if self._desk.leases.claimed(*key):
             await self._desk.synced()
@@ -91,15 +87,13 @@ class ClaimDesk:
         grants = self._desk.leases.claimed(*key)
         if grants:
             return grants
-        poll = self._poll(body, token, key[0])
-        poll.is_gone = connection.is_gone
         self._claiming[key] = poll
         grants = await self._granted(poll, request, body.get("wait_ms", 0) / 1000)
         return grants if self._requests.is_last(key, request) else ()
 
     def _answer(
         self,
-        key: ClaimKey,
+        poll: Poll,
         grants: Sequence[tuple[Hash, int]],
         body: Body,
         token: ScopedToken,
@@ -115,14 +109,14 @@ class ClaimDesk:
                 for intent, epoch in grants
                 if (document := self._document(intent, epoch, form)) is not None
             ],
-            "unserved": self._unserved(body, token),
+            "unserved": self._unserved(poll, body, token),
         }
         in_force = state.manifest
         if form == CBOR and in_force is not None:
             text = hash_text(in_force.hash)
             if body.get("manifest") != text:
                 answer["manifest"] = {"hash": text, "document": in_force.document}
-        self._watch_delivery(key, grants, connection)
+        self._watch_delivery((poll.holder, poll.claim), grants, connection)
         self._desk.leases.named(intent for intent, _ in grants)
         return answer
 
@@ -273,7 +267,7 @@ class ClaimDesk:
                 leases.reserve(pick)
             if single_attempts:
                 await self._desk.synced()
-            begun = await asyncio.gather(*(self._desk.begin(pick) for pick in picks))
+            begun = await self._begun(picks)
         except BaseException:
             for pick in picks:
                 leases.give_back(pick)
@@ -307,6 +301,12 @@ class ClaimDesk:
             raise
         return grants
 
+    async def _begun(self, picks: Sequence[Pick]) -> Sequence[Problem | None]:
+        """Journal the attempts of picks that the journal does not have; return why not."""
+        if not any(pick.must_begin for pick in picks):
+            return [None] * len(picks)
+        return await asyncio.gather(*map(self._desk.begin, picks))
+
     def _is_once(self, intent: Hash) -> bool:
         entry = self._desk.leases.tasks.get(intent)
         return entry is not None and entry.task.is_once
@@ -322,7 +322,7 @@ class ClaimDesk:
             self._desk.state, open_intent, entry.row, self._desk.store(), form=form
         )
 
-    def _unserved(self, body: Body, token: ScopedToken) -> list[dict[str, str]]:
+    def _unserved(self, poll: Poll, body: Body, token: ScopedToken) -> list[dict[str, str]]:
         """The effects of a claim of which it can get no task now, and why."""
         manifest, world_effects = self._desk.state.manifest, self._desk.world_effects or frozenset()
         unserved = []
@@ -331,8 +331,7 @@ class ClaimDesk:
             reason = _unserved(name, token, manifest, world_effects)
             if reason is not None:
                 unserved.append({"effect": name, "rule": reason[0], "detail": reason[1]})
-        holder = LeaseHolder(body["worker"], token.name)
-        poll = self._poll(body, token, holder)
+        poll.pick_counts.clear()  # the tasks that the claim has got do not count
         for name in sorted(
             set(self._desk.leases.offers.unsigned(poll, self._desk.clock().steady_ns))
         ):

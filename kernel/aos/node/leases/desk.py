@@ -9,10 +9,11 @@ from typing import Any, Final, Protocol
 
 from aos.boot_clock import boot_ns
 from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.inputs import AttemptInput
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.executors.limiter import Limiter
-from aos.host.executors.task import Halted, Lost, Outcome, Report, StreamFrame
+from aos.host.executors.task import Lost, Report, WorkItem
 from aos.host.stamps import now_ns
 from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
 from aos.node.leases.polls import Polls
@@ -46,15 +47,7 @@ class ScopedToken(Protocol):
 class WorkLink(Protocol):
     """The way to the process that runs the world (``aos.host.door.link.Link``)."""
 
-    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]: ...
-
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer: ...
-
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer: ...
-
-    async def halt(self, intent: Hash, attempt: int, halted: Halted) -> Answer: ...
-
-    async def tell(self, frame: StreamFrame) -> Answer | Lost: ...
+    async def answer(self, item: WorkItem) -> Answer | Lost: ...
 
     async def work(self) -> Mapping[str, Any]: ...
 
@@ -132,12 +125,7 @@ class WorkDesk:
         """Journal a loss or a halt; retry while the world cannot take it (N-58, N-59)."""
         while True:
             try:
-                match action:
-                    case Lose():
-                        answer = await self.link.lose(action.intent, action.epoch, action.problem)
-                    case Park():
-                        halted = Halted("parked", action.code, action.problem)
-                        answer = await self.link.halt(action.intent, action.epoch, halted)
+                answer = await self.link.answer(action.item())
             except AosError:
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -170,7 +158,9 @@ class WorkDesk:
         if not pick.must_begin:
             return None
         try:
-            answer = await self.link.begin(pick.intent, pick.epoch, pick.problem)
+            answer = await self.link.answer(
+                AttemptInput(intent=pick.intent, attempt=pick.epoch, problem=pick.problem)
+            )
         except AosError as problem:
             return self.unavailable(problem)
         match answer:

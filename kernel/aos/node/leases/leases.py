@@ -16,8 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from aos.core.journal.inputs import LOST, AttemptInput
 from aos.core.journal.vocabulary import HaltPhase
 from aos.host.executors.limiter import Limiter
+from aos.host.executors.task import Halted
 from aos.manifest.effective import Effect
 from aos.manifest.forms import ATTEMPTS_DEFAULT, BASE_MS_DEFAULT, CAP_MS_DEFAULT
 from aos.node.leases.offers import Offers, OpenTask, TaskTaker
@@ -94,6 +96,12 @@ class Lose:
     epoch: int
     problem: str
 
+    def item(self) -> AttemptInput:
+        """The input that journals it."""
+        return AttemptInput(
+            intent=self.intent, attempt=self.epoch, phase=LOST, problem=self.problem
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Park:
@@ -103,6 +111,10 @@ class Park:
     epoch: int
     code: str
     problem: str
+
+    def item(self) -> AttemptInput:
+        """The input that journals it."""
+        return Halted("parked", self.code, self.problem).of(self.intent, self.epoch)
 
 
 Action: TypeAlias = Lose | Park

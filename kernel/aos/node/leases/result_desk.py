@@ -4,7 +4,7 @@ N-60)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
@@ -12,13 +12,11 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import KernelReceipt, Receipt
 from aos.core.journal.vocabulary import HaltPhase
 from aos.errors import AosError
-from aos.host.executors.task import Halted, Outcome
+from aos.host.executors.task import Halted
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk, intent_of
 from aos.node.leases.leases import Standing, TaskPlace
 from aos.node.leases.results import (
     GONE_RULES,
-    HALTS,
-    TaskResult,
     another_result,
     is_same,
     lease_is_over,
@@ -28,16 +26,23 @@ from aos.node.leases.results import (
 from aos.node.leases.row import LeaseHolder
 from aos.node.problems import Problem
 from aos.values.digests import Hash
+from aos.worker.outcome import Outcome
 
 
 async def answer_each(
-    item: Body, answer: Callable[[Body], Awaitable[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The answer to an item, or its problem."""
-    try:
-        return {"task": item["task"], **(await answer(item))}
-    except Problem as problem:
-        return {"task": item["task"], "problem": problem.document()}
+    items: Sequence[Body], answer: Callable[[Body], Awaitable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The answers to items, or their problems, in the order of the items. All begin at once."""
+
+    async def answer_one(item: Body) -> dict[str, Any]:
+        try:
+            return {"task": item["task"], **(await answer(item))}
+        except Problem as problem:
+            return {"task": item["task"], "problem": problem.document()}
+
+    if len(items) == 1:  # most requests: it needs no task of the event loop
+        return [await answer_one(items[0])]
+    return await asyncio.gather(*map(answer_one, items))
 
 
 class ResultDesk:
@@ -51,15 +56,10 @@ class ResultDesk:
         """Take results of workers (N-57, N-60)."""
         holder = LeaseHolder(body["worker"], token.name)
         self._desk.leases.expire(self._desk.clock())
-        answers = await asyncio.gather(
-            *(
-                answer_each(item, lambda item: self._result(item, holder, token))
-                for item in body["results"]
-            )
-        )
+        answers = await answer_each(body["results"], lambda item: self._result(item, holder, token))
         self._desk.polls.note_request(holder)
         await self._desk.synced()
-        return {"answers": list(answers)}
+        return {"answers": answers}
 
     async def _result(self, item: Body, holder: LeaseHolder, token: ScopedToken) -> dict[str, Any]:
         intent = intent_of(item)
@@ -77,22 +77,22 @@ class ResultDesk:
             if left_ns is not None and item["status"] in ("error", "timeout", "parked"):
                 return self._retry_answer(left_ns)
             raise lease_is_over()
-        result = read_result(item, intent, open_intent.effect, state.manifest)
+        outcome = read_result(item, intent, open_intent.effect, state.manifest)
         self._settling[intent] = asyncio.get_running_loop().create_future()
         try:
-            return await self._dispose(result, intent)
+            return await self._dispose(outcome, intent)
         finally:
             self._settling.pop(intent).set_result(None)
 
-    async def _dispose(self, result: TaskResult, intent: Hash) -> dict[str, Any]:
+    async def _dispose(self, outcome: Outcome, intent: Hash) -> dict[str, Any]:
         """Retry, halt or settle a task that the worker of the result has."""
         task_place = self._desk.leases.tasks[intent].task_place
         may_change = task_place in (TaskPlace.LEASED, TaskPlace.OFFERED, TaskPlace.PAUSED)
-        failure = result.failure
-        if failure is not None and result.may_be_retried:
+        failure = outcome.failure
+        if failure is not None and outcome.may_be_retried:
             if not may_change:
                 raise lease_is_over()
-            parks = result.status == "parked"
+            parks = failure.end == "park"
             pause_ns = self._desk.leases.failed(
                 intent, failure.problem, parks=parks, now=self._desk.clock()
             )
@@ -100,16 +100,16 @@ class ResultDesk:
                 return self._retry_answer(pause_ns)
         is_locked = self._desk.leases.ending(intent)
         try:
-            if failure is not None and result.status in ("held", "parked"):
-                phase: HaltPhase = "held" if result.status == "held" else "parked"
+            if failure is not None and outcome.halts:
+                phase: HaltPhase = "held" if failure.end == "hold" else "parked"
                 if not is_locked:
                     raise lease_is_over()
                 return await self._halt(
                     intent,
-                    result.outcome.attempt,
+                    outcome.attempt,
                     Halted(phase, failure.code, failure.halt_problem),
                 )
-            return await self._settle(result.outcome)
+            return await self._settle(outcome)
         finally:
             self._desk.leases.not_ended(intent, self._desk.clock())
             self._desk.flush()
@@ -119,7 +119,7 @@ class ResultDesk:
 
     async def _halt(self, intent: Hash, epoch: int, halted: Halted) -> dict[str, Any]:
         try:
-            answer = await self._desk.link.halt(intent, epoch, halted)
+            answer = await self._desk.link.answer(halted.of(intent, epoch))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):
@@ -129,7 +129,7 @@ class ResultDesk:
 
     async def _settle(self, outcome: Outcome) -> dict[str, Any]:
         try:
-            [answer] = await self._desk.link.settle([outcome])
+            answer = await self._desk.link.answer(outcome)
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         intent = outcome.intent
@@ -149,6 +149,7 @@ class ResultDesk:
                 self._desk.leases.end(intent)
                 self._desk.leases.acknowledged(intent)
                 return await self._compared(outcome)
+        assert isinstance(answer, Refusal), "only a stream frame is lost"
         raise refusal_problem(answer)
 
     async def _late_result(
@@ -161,10 +162,10 @@ class ResultDesk:
         if abandoned is not None:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
-            result = read_result(item, intent, abandoned.effect, state.manifest)
-            if result.status in HALTS:
+            outcome = read_result(item, intent, abandoned.effect, state.manifest)
+            if outcome.halts:
                 raise lease_is_over()  # no cell waits for it, so there is nothing to run again
-            return await self._settle(result.outcome)
+            return await self._settle(outcome)
         record = await asyncio.to_thread(self._receipt, intent)
         if record is None and intent in state.intents:
             raise lease_is_over()
@@ -177,7 +178,7 @@ class ResultDesk:
         effect = None if state.manifest is None else state.manifest.effects.get(record.effect)
         if effect is None or not isinstance(record, Receipt):
             raise another_result()
-        if not is_same(record, read_result(item, intent, effect, state.manifest).outcome):
+        if not is_same(record, read_result(item, intent, effect, state.manifest)):
             raise another_result()
         return {"answer": "duplicate", "seq": record.seq}
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.records import Batch, KernelReceipt, Receipt, slot_hash
 from aos.core.state.cell import OpenIntent
-from aos.host.executors.task import Outcome, StreamFrame
 from aos.manifest.builtin_definitions import SCHEMAS
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.names import ERROR, NODE
@@ -19,60 +17,23 @@ from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, compile_schemas
-from aos.worker.failure import bounded
+from aos.worker.failure import AttemptFailure, End
+from aos.worker.outcome import Outcome, StreamFrame
 from aos.worker.results import to_value
-from aos.worker.runner import PROBLEM_BYTES_MAX
 
 _ERROR: Final[Schema] = compile_schemas({ERROR: SCHEMAS[ERROR]["type"]})[ERROR]
 
-HALTS: Final = ("held", "parked")
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFailure:
-    """The payload of a result that is not ``ok``."""
-
-    code: str
-    message: str
-    retryable: bool
-
-    @property
-    def problem(self) -> str:
-        """The reason for the next attempt, as the journal keeps it."""
-        return bounded(f"{self.code}: {self.message}", PROBLEM_BYTES_MAX)
-
-    @property
-    def halt_problem(self) -> str:
-        """The reason why the task is held or parked, as the journal keeps it next to the code."""
-        return bounded(self.message, PROBLEM_BYTES_MAX)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskResult:
-    """A result that fits its schemas. ``outcome`` has the payload; ``failure`` is None for ``ok``.
-    ``status`` is that of the result: ``held`` and ``parked`` are no outcomes."""
-
-    status: str
-    outcome: Outcome
-    failure: TaskFailure | None
-    is_final: bool
-
-    @property
-    def may_be_retried(self) -> bool:
-        """Whether the worker leaves it to the node to make another attempt."""
-        return (
-            self.failure is not None
-            and self.status in ("error", "timeout", "parked")
-            and (self.failure.retryable or self.status == "parked")
-            and not self.is_final
-        )
+_ENDS: Final[Mapping[str, End]] = {"held": "hold", "parked": "park"}
+"""The end of an effect whose result is no outcome, by the status of the result."""
 
 
 def read_result(
     item: Mapping[str, Any], intent: Hash, effect: Effect, effective: Effective | None
-) -> TaskResult:
+) -> Outcome:
     """Read an item of ``schemas.RESULTS`` about an intent of ``effect``. ``effective`` is the
     manifest in force, by which sealed places are found (SL-12).
+
+    A task that is held or parked has the status ``error``, and a failure with that end.
 
     Raises:
         Problem: 422: the payload does not fit its schema. The lease is as it was.
@@ -86,11 +47,20 @@ def read_result(
         raise _misfit("finished_ns", "expected a time that is not before started_ns")
     signature = item.get("signature")
     blobs = {content_hash(blob): blob for blob in item.get("blobs", ())}
-    outcome = Outcome(
+    failure = None
+    if status != "ok":
+        value: Any = _ERROR.from_record(payload)
+        failure = AttemptFailure(
+            code=value["code"],
+            message=value["message"],
+            retryable=value["retryable"] or status == "parked",
+            end=_ENDS.get(status, "settle"),
+        )
+    return Outcome(
         intent=intent,
         effect=effect.name,
         attempt=item["epoch"],
-        status=status,
+        status="error" if status in _ENDS else status,
         payload=payload,
         started_ns=item["started_ns"],
         finished_ns=item["finished_ns"],
@@ -100,12 +70,9 @@ def read_result(
         signature=None if signature is None else signature["value"],
         batch=None if signature is None else _batch(signature.get("batch")),
         blobs=blobs,
+        failure=failure,
+        is_final=item.get("is_final", False),
     )
-    failure = None
-    if status != "ok":
-        value: Any = _ERROR.from_record(payload)
-        failure = TaskFailure(value["code"], value["message"], value["retryable"])
-    return TaskResult(status, outcome, failure, item.get("is_final", False))
 
 
 def _payload(item: Mapping[str, Any], schema: Schema) -> bytes:
@@ -179,6 +146,7 @@ def is_same(record: Receipt | KernelReceipt, outcome: Outcome) -> bool:
     """Whether a receipt record is the one that this outcome would have made (N-57)."""
     return (
         isinstance(record, Receipt)
+        and not outcome.halts
         and record.attempt == outcome.attempt
         and record.status == outcome.status
         and slot_hash(record.payload) == content_hash(outcome.payload)

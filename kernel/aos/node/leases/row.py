@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import astuple, dataclass
-from typing import cast
+from typing import Final, NamedTuple, cast
 
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
@@ -25,12 +25,14 @@ class Phase(enum.Enum):
     """A worker had it; the next attempt follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseHolder:
+class LeaseHolder(NamedTuple):
     """A worker and the token under which it speaks."""
 
     worker: str
     token: str
+
+
+NO_HOLDER: Final = LeaseHolder("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class Row:
 
     epoch: int
     phase: Phase
-    holder: LeaseHolder = LeaseHolder("", "")
+    holder: LeaseHolder = NO_HOLDER
     claim: str = ""
     until_ns: int = 0
     lease_ns: int = 0
@@ -73,7 +75,9 @@ class Row:
             field = getattr(self, name)
             if isinstance(field, Phase):
                 plain.append(field.value)
-            elif isinstance(field, LeaseHolder | RetryPolicy):
+            elif isinstance(field, LeaseHolder):
+                plain.append(list(field))
+            elif isinstance(field, RetryPolicy):
                 plain.append(list(astuple(field)))
             else:
                 plain.append(cast("Value", field))

@@ -244,13 +244,11 @@ class LeasedWork:
     async def progress(self, body: Body, token: ScopedToken) -> dict[str, Any]:
         """Submit stream frames of running tasks (K-90). They are not kept."""
         holder = LeaseHolder(body["worker"], token.name)
-        answers = await asyncio.gather(
-            *(answer_each(item, lambda item: self._tell(item, holder)) for item in body["frames"])
-        )
+        answers = await answer_each(body["frames"], lambda item: self._tell(item, holder))
         self._desk.polls.note_request(holder)
         for item, answer in zip(body["frames"], answers, strict=True):
             answer["number"] = item["number"]
-        return {"answers": list(answers)}
+        return {"answers": answers}
 
     async def _tell(self, item: Body, holder: LeaseHolder) -> dict[str, Any]:
         intent = intent_of(item)
@@ -259,7 +257,7 @@ class LeasedWork:
         if open_intent is None or standing is not Standing.HOLDER:
             raise lease_is_over()
         try:
-            answer = await self._desk.link.tell(read_frame(item, open_intent))
+            answer = await self._desk.link.answer(read_frame(item, open_intent))
         except AosError as problem:
             raise self._desk.unavailable(problem) from problem
         match answer:

@@ -454,9 +454,7 @@ class StepWork:
     ) -> list[dict[str, Any]]:
         _check_scope(token)
         worker = _worker(body, token)
-        answers = await asyncio.gather(
-            *(answer_each(item, lambda item: act({**item, "worker": worker})) for item in items)
-        )
+        answers = await answer_each(items, lambda item: act({**item, "worker": worker}))
         self._polls.note_request(worker)
         return answers
 

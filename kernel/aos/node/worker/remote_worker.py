@@ -289,7 +289,6 @@ class Worker:
             "workflow": task["workflow"],
             "cell_key": bytes_of(task["key_cbor"]),
             "issuer_ref": task["issuer_ref"],
-            "blobs": {},
             "next_frame": task["next_frame"],
             "has_taker": task["takes_progress"],
             "traceparent": task.get("traceparent"),
@@ -337,11 +336,11 @@ class Worker:
     def _receive(self, message: Message) -> None:
         match message["op"]:
             case "done":
-                self._put(message, _result(message, self._signer))
+                self._put(message, _result(message))
             case "halt":
                 self._put(message, _halted(message))
             case "progress":
-                self._frames.append(_frame(message, self._signer))
+                self._frames.append(_frame(message))
                 self._has_results.set()
             case "stuck":
                 self._is_stuck(message["reason"])
@@ -531,36 +530,36 @@ def _chunks(tasks: Sequence[HeldTask]) -> list[Sequence[HeldTask]]:
     return [tasks[at : at + ITEMS_MAX] for at in range(0, len(tasks), ITEMS_MAX)]
 
 
-def _result(message: Message, signer: Signer | None) -> dict[str, Any]:
+def _result(outcome: Message) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "task": hash_text(Hash(message["intent"])),
-        "epoch": message["attempt"],
-        "status": message["status"],
-        "payload_cbor": message["payload"],
-        "started_ns": message["started_ns"],
-        "finished_ns": message["finished_ns"],
+        "task": hash_text(Hash(outcome["intent"])),
+        "epoch": outcome["attempt"],
+        "status": outcome["status"],
+        "payload_cbor": outcome["payload"],
+        "started_ns": outcome["started_ns"],
+        "finished_ns": outcome["finished_ns"],
+        **_signature(outcome),
     }
-    if message["cost_cents"] is not None:
-        document["cost_cents"] = message["cost_cents"]
-    if message["blobs"]:
-        document["blobs"] = message["blobs"]
-    if message.get("is_final"):
+    for name in ("cost_cents", "blobs"):
+        if name in outcome:
+            document[name] = outcome[name]
+    if outcome.get("is_final"):
         document["is_final"] = True
-    if signer is not None:
-        document["signature"] = _signature(message, signer)
     return document
 
 
-def _signature(message: Message, signer: Signer) -> dict[str, Any]:
-    document = {
-        "executor": signer.name,
-        "key": signer.public_key,
-        "value": message["signature"],
+def _signature(statement: Message) -> dict[str, Any]:
+    if "signature" not in statement:
+        return {}
+    signature = {
+        "executor": statement["executor"],
+        "key": statement["key_id"],
+        "value": statement["signature"],
     }
-    if message.get("batch") is not None:
-        index, size, path = message["batch"]
-        document["batch"] = {"index": index, "size": size, "path": path}
-    return document
+    if "batch" in statement:
+        index, size, path = statement["batch"]
+        signature["batch"] = {"index": index, "size": size, "path": path}
+    return {"signature": signature}
 
 
 def _no_value_of(secret: str) -> dict[str, str]:
@@ -601,16 +600,15 @@ def _failed(of: Mapping[str, Any], status: str, code: str, text: str) -> dict[st
     return {**fields, "status": status, "payload_cbor": payload}
 
 
-def _frame(message: Message, signer: Signer | None) -> dict[str, Any]:
+def _frame(frame: Message) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "task": hash_text(Hash(message["intent"])),
-        "epoch": message["attempt"],
-        "number": message["number"],
-        "kind": message["kind"],
-        "payload_cbor": message["payload"],
+        "task": hash_text(Hash(frame["intent"])),
+        "epoch": frame["attempt"],
+        "number": frame["frame_seq"],
+        "kind": frame["frame_kind"],
+        "payload_cbor": frame["payload"],
+        **_signature(frame),
     }
-    if message["blob"] is not None:
-        document["blob"] = message["blob"]
-    if signer is not None:
-        document["signature"] = _signature(message, signer)
+    if "blob" in frame:
+        document["blob"] = frame["blob"]
     return document

@@ -2,6 +2,7 @@
 //! `kernel/aos/core/journal/frame.py`).
 
 use std::cell::OnceCell;
+use std::ops::Range;
 
 use crate::journal::identity::world_id;
 use crate::journal::merkle::{self, Tree};
@@ -72,6 +73,11 @@ pub struct Frame<R = Vec<u8>> {
 
 impl<R: AsRef<[u8]>> Frame<R> {
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_with_places().0
+    }
+
+    /// The bytes of the frame, and where its records are in them.
+    pub fn to_bytes_with_places(&self) -> (Vec<u8>, Vec<Range<usize>>) {
         let size: usize = self.records.iter().map(|record| record.as_ref().len() + 5).sum();
         let mut out = Vec::with_capacity(size + 300);
         put_map(&mut out, 3);
@@ -81,10 +87,12 @@ impl<R: AsRef<[u8]>> Frame<R> {
         self.header.put(&mut out);
         put_text(&mut out, "records");
         put_array(&mut out, self.records.len());
+        let mut places = Vec::with_capacity(self.records.len());
         for record in &self.records {
             put_bytes(&mut out, record.as_ref());
+            places.push(out.len() - record.as_ref().len()..out.len());
         }
-        out
+        (out, places)
     }
 }
 

@@ -1,15 +1,54 @@
 //! Whether a key may sign (spec/kernel.md, K-14 and K-51; `kernel/aos/core/journal/signing.py`).
 //! Whether a signature is valid, the host says: `ports::Verify`.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use crate::collections::OrderedMap;
+use crate::journal::ports::Verify;
 use crate::manifest::effective::Executor;
 use crate::manifest::governance::GovernanceBlock;
 use crate::manifest::names::NODE;
 
+use crate::values::errors::Outcome;
+
 pub use crate::journal::frame::SIGNATURE_BYTES;
+
+/// How many valid signatures are remembered: receipts of one batch, which share a signature, come one
+/// after another.
+const REMEMBERED_MAX: usize = 8;
+
+/// Asks the host about each signature, but not again about one of the last that were valid: they stay
+/// valid.
+pub struct Remembering {
+    verify: Rc<dyn Verify>,
+    /// Message, signature and public key.
+    valid: RefCell<VecDeque<[Box<[u8]>; 3]>>,
+}
+
+impl Remembering {
+    pub fn new(verify: Rc<dyn Verify>) -> Remembering {
+        Remembering { verify, valid: RefCell::default() }
+    }
+}
+
+impl Verify for Remembering {
+    fn verify(&self, message: &[u8], signature: &[u8], public_key: &[u8]) -> Outcome<bool> {
+        let parts = [message, signature, public_key];
+        let is_same = |valid: &[Box<[u8]>; 3]| valid.iter().zip(parts).all(|(a, b)| **a == *b);
+        if self.valid.borrow().iter().any(is_same) {
+            return Ok(true);
+        }
+        let is_valid = self.verify.verify(message, signature, public_key)?;
+        if is_valid {
+            let mut valid = self.valid.borrow_mut();
+            valid.truncate(REMEMBERED_MAX - 1);
+            valid.push_front(parts.map(Into::into));
+        }
+        Ok(is_valid)
+    }
+}
 
 /// As a manifest lists them; None if it has no list: the world's own key signs for all.
 pub type Executors<'a> = Option<&'a OrderedMap<Rc<str>, Rc<Executor>>>;

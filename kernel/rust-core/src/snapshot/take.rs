@@ -108,7 +108,7 @@ fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(entries.map(|(name, value)| (Key::Text(name.to_string()), value)).collect())
 }
 
-fn document(
+pub(super) fn document(
     state: &State,
     indexes: &[(Rc<str>, CellIndex)],
     maps: Option<&WorkIndexes>,

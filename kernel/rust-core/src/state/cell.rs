@@ -245,6 +245,14 @@ impl Cell {
         }
     }
 
+    /// The bytes of the state, if it is in memory.
+    pub fn state_bytes(&self) -> Option<&Rc<[u8]>> {
+        match &self.state {
+            Some(Slot::Bytes(data)) => Some(data),
+            _ => None,
+        }
+    }
+
     pub fn shared(self) -> SharedCell {
         Rc::new(RefCell::new(self))
     }

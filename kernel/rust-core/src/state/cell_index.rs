@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::collections::OrderedMap;
 use crate::errors::Sentence;
@@ -24,6 +25,15 @@ use crate::values::errors::{Failure, Outcome};
 /// Interior nodes that an index and its successors keep decoded, some 1 KB each.
 const INTERIORS_KEPT_MAX: usize = 4096;
 
+/// How many bytes of leaves each index keeps.
+static LEAF_BYTES_KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Keep so many bytes of leaves of each index in memory, after they were read for one entry. A fold
+/// reads one entry after another, and many are in the same leaf.
+pub fn keep_leaves(bytes: usize) {
+    LEAF_BYTES_KEPT.store(bytes, Ordering::Relaxed);
+}
+
 /// Takes the bytes of a blob and returns their content hash.
 pub type Put<'a> = &'a mut dyn FnMut(Vec<u8>) -> Hash;
 
@@ -32,9 +42,33 @@ struct Nodes {
     read: BlobReader,
     /// Keyed by content, so it is valid for every version. Failed reads are not kept.
     interiors: RefCell<OrderedMap<Hash, Rc<Interior>>>,
+    /// As these, the bytes of leaves.
+    leaves: RefCell<KeptLeaves>,
+}
+
+/// The bytes of leaves, in the order in which they were read, and how many they are.
+#[derive(Default)]
+struct KeptLeaves {
+    leaves: OrderedMap<Hash, Rc<[u8]>>,
+    size: usize,
+}
+
+impl KeptLeaves {
+    fn keep(&mut self, hash: Hash, data: &Rc<[u8]>, most: usize) {
+        self.size += data.len();
+        self.leaves.insert(hash, data.clone());
+        while self.size > most {
+            let Some((_, oldest)) = self.leaves.pop_first() else { return };
+            self.size -= oldest.len();
+        }
+    }
 }
 
 impl Nodes {
+    fn new(read: BlobReader) -> Rc<Nodes> {
+        Rc::new(Nodes { read, interiors: RefCell::default(), leaves: RefCell::default() })
+    }
+
     fn interior(&self, subtree: &Subtree, depth: usize) -> Outcome<Rc<Interior>> {
         let kept = self.interiors.borrow().get(&subtree.hash).cloned();
         let node = match kept {
@@ -55,6 +89,22 @@ impl Nodes {
         };
         check(&node, subtree, depth)?;
         Ok(node)
+    }
+
+    /// The entry of `key_hash` in a leaf, whose bytes are kept if `keep_leaves` says so.
+    fn entry(&self, leaf: &Subtree, key_hash: &Hash) -> Outcome<Option<Vec<u8>>> {
+        let most = LEAF_BYTES_KEPT.load(Ordering::Relaxed);
+        let entry =
+            |data: &[u8]| Ok(entry_in(data, leaf.size, key_hash, &leaf.hash)?.map(<[u8]>::to_vec));
+        if most == 0 {
+            return entry(&self.read.read(&leaf.hash)?);
+        }
+        if let Some(data) = self.leaves.borrow().leaves.get(&leaf.hash) {
+            return entry(data);
+        }
+        let data: Rc<[u8]> = self.read.read(&leaf.hash)?.into();
+        self.leaves.borrow_mut().keep(leaf.hash, &data, most);
+        entry(&data)
     }
 
     fn leaf(&self, subtree: &Subtree, prefix: Prefix) -> Outcome<Leaf> {
@@ -96,15 +146,11 @@ impl CellIndex {
             };
             return Err(Failure::Damage(sentence.text()));
         }
-        Ok(CellIndex { root, count, nodes: Rc::new(Nodes { read, interiors: Default::default() }) })
+        Ok(CellIndex { root, count, nodes: Nodes::new(read) })
     }
 
     pub fn empty(read: BlobReader) -> Self {
-        CellIndex {
-            root: None,
-            count: 0,
-            nodes: Rc::new(Nodes { read, interiors: Default::default() }),
-        }
+        CellIndex { root: None, count: 0, nodes: Nodes::new(read) }
     }
 
     pub fn root(&self) -> Option<&Hash> {
@@ -117,8 +163,7 @@ impl CellIndex {
 
     /// The same entries, from now on read with `read`.
     pub fn reading_with(&self, read: BlobReader) -> Self {
-        let nodes = Rc::new(Nodes { read, interiors: Default::default() });
-        CellIndex { root: self.root, count: self.count, nodes }
+        CellIndex { root: self.root, count: self.count, nodes: Nodes::new(read) }
     }
 
     /// The entry of `key_hash`, or None. Checks only the part of the leaf that it needs.
@@ -131,8 +176,7 @@ impl CellIndex {
             subtree = child;
             depth += 1;
         }
-        let data = self.nodes.read.read(&subtree.hash)?;
-        Ok(entry_in(&data, subtree.size, key_hash, &subtree.hash)?.map(<[u8]>::to_vec))
+        self.nodes.entry(&subtree, key_hash)
     }
 
     /// Key hashes greater than `after_hash`, ascending, with their entries. One leaf at a time is

@@ -51,13 +51,13 @@ pub type Listing<'a> = Box<dyn Iterator<Item = Outcome<SharedCell>> + 'a>;
 #[derive(Clone)]
 pub struct Packed {
     /// The last record that changed the cell.
-    changed: u64,
+    pub changed: u64,
     /// None for a tombstone: the cell was deleted, although the base may still have it.
-    entry: Option<Entry>,
+    pub entry: Option<Entry>,
     /// The bytes of the state; None if the state is in the blob store or was spilled.
-    state: Option<Rc<[u8]>>,
+    pub state: Option<Rc<[u8]>>,
     /// The bytes of the idempotency keys; None if there are none or they were spilled.
-    keys: Option<Rc<[u8]>>,
+    pub keys: Option<Rc<[u8]>>,
     /// The open work of a cell that waits.
     work: Option<PackedWork>,
 }
@@ -77,6 +77,21 @@ enum WorkBytes {
 }
 
 impl Packed {
+    /// A cell at rest, which has a state, and its open work.
+    fn of(cell: &Cell, work: &Work) -> Self {
+        let work = (!work.is_empty()).then(|| PackedWork {
+            intents: work.iter().map(|(intent, _)| intent.intent).collect(),
+            item: WorkBytes::Kept(work_item(work).into()),
+        });
+        Packed {
+            changed: cell.changed,
+            entry: Some(entry_of(cell)),
+            state: cell.state_bytes().cloned(),
+            keys: pack_keys(&cell.keys).map(Into::into),
+            work,
+        }
+    }
+
     /// The bytes that leave memory when this cell is spilled.
     fn blobs(&self) -> impl Iterator<Item = &Rc<[u8]>> {
         let work = self.work.as_ref().and_then(|work| match &work.item {
@@ -541,6 +556,18 @@ impl Cells {
         }))
     }
 
+    /// Visit the cells at rest of a shelf that changed since the base, packed, and the tombstones.
+    pub fn visit_changed_at_rest(&self, shelf: &Shelf, mut visit: impl FnMut(&CellId, &Packed)) {
+        let layers = shelf.layers.borrow();
+        for (id, packed) in layers.delta.iter().filter(|(_, packed)| packed.changed > self.at) {
+            visit(id, packed);
+        }
+        for (id, cell) in layers.resting.iter().filter(|(_, cell)| cell.borrow().changed > self.at)
+        {
+            visit(id, &Packed::of(&cell.borrow(), &Work::new()));
+        }
+    }
+
     /// The cells whose state or keys are this blob. Reads every leaf of every index.
     pub fn naming(&self, blob: Hash) -> Listing<'_> {
         let names = move |cell: &SharedCell| entry_references(&cell.borrow()).contains(&blob);
@@ -793,17 +820,7 @@ impl Cells {
         if cell.changed <= self.at {
             return;
         }
-        let state = match &cell.state {
-            Some(Slot::Bytes(data)) => Some(data.clone()),
-            _ => None,
-        };
-        let keys = pack_keys(&cell.keys).map(Into::into);
-        let work = (!work.is_empty()).then(|| PackedWork {
-            intents: work.iter().map(|(intent, _)| intent.intent).collect(),
-            item: WorkBytes::Kept(work_item(&work).into()),
-        });
-        let packed =
-            Packed { changed: cell.changed, entry: Some(entry_of(&cell)), state, keys, work };
+        let packed = Packed::of(&cell, &work);
         let mut places = self.intents.packed.borrow_mut();
         places.extend(packed.waits().iter().map(|intent| (*intent, id.clone())));
         self.spilling.borrow_mut().add(&id, packed.size());

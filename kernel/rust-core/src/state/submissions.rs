@@ -199,6 +199,28 @@ impl Submissions {
         Ok(rows)
     }
 
+    // Reading as data
+
+    /// The record of the last event that was forgotten.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Number of events that only the chunks have.
+    pub fn in_chunks(&self) -> u64 {
+        self.base
+    }
+
+    /// The chunks that have an event of the window.
+    pub fn kept_chunks(&self) -> &VecDeque<Chunk> {
+        &self.chunks
+    }
+
+    /// The events that no chunk has, oldest first.
+    pub fn newest(&self) -> impl Iterator<Item = (&Rc<str>, &Submission)> {
+        self.recent.iter()
+    }
+
     // Snapshots
 
     /// All chunks of the current window; `put` receives the bytes of the new ones.

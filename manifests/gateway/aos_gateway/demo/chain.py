@@ -18,7 +18,7 @@ from typing import Any, Final
 import httpx
 
 from aos.errors import Unavailable
-from aos_cli.demo.processes import Command, python, show
+from aos_cli.demo.processes import Command, python, show, signals_after
 from aos_cli.output import line
 from aos_gateway.shipped_files import gateway_folder
 
@@ -180,19 +180,22 @@ def _run_and_show(command: Command) -> None:
 def _run_to_end(command: Command) -> tuple[int, str, str]:
     """Run a command to its end, also if a signal interrupts this: a program that it has just
     started would otherwise be left. Return its exit code and what it wrote."""
-    with subprocess.Popen(  # noqa: S603
-        command.words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            out, problem = process.communicate()
-        except BaseException:
-            process.wait()
-            raise
+    process: subprocess.Popen[str] | None = None
+    try:
+        with signals_after():
+            process = subprocess.Popen(  # noqa: S603
+                command.words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        out, problem = process.communicate()
+    except BaseException:
+        if process is not None:
+            process.communicate()
+        raise
     return process.returncode, out, problem
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from aos.core.decide.answers import Answer, Rule
 from aos.errors import Damage, Unavailable
-from aos.host.executors import settling
-from aos.host.executors.settling import Settling
-from aos.host.executors.task import Outcome
+from aos.host.executors import outbox
+from aos.host.executors.outbox import JournalOutbox
+from aos.host.executors.task import Halted
 from aos.values.digests import hash_text
-from tests.answers import ABANDONED, DUPLICATE, LATE, QUOTING, SETTLED, refused
-from tests.worker.stage import intent_of
+from aos.worker.outcome import Outcome
+from tests.answers import ABANDONED, DUPLICATE, LATE, QUOTING, SETTLED, TAKEN, refused
+from tests.worker.stage import Attempt, Journal, intent_of, task
 
 
 def outcome(number: int) -> Outcome:
@@ -30,7 +31,7 @@ def outcome(number: int) -> Outcome:
 
 @pytest.fixture(autouse=True)
 def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "RETRY_S", 0.001)
+    monkeypatch.setattr(outbox, "RETRY_S", 0.001)
 
 
 def settled(
@@ -39,7 +40,7 @@ def settled(
     """Settle ``count`` outcomes; return their ends, the printed lines, and how many are done."""
     waiting = list(answers)
 
-    async def settle(_: Outcome) -> Answer:
+    async def answer(_: Outcome) -> Answer:
         answer = waiting.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -48,9 +49,9 @@ def settled(
     async def scene() -> tuple[list[Answer | None], list[str], int]:
         lines: list[str] = []
         ends: list[Answer | None] = []
-        box = Settling("x", settle, lines.append)
+        box = JournalOutbox("x", Journal(answer), lines.append)
         for number in range(count):
-            box.begin(outcome(number), lambda _, answer: ends.append(answer))
+            box.settle(outcome(number), lambda _, answer: ends.append(answer))
         await box.drain(5)
         assert len(box) == 0
         return ends, lines, box.settled
@@ -90,9 +91,9 @@ def test_one_that_came_late_is_told_calmly_and_a_refusal_with_its_reason() -> No
     lines: list[str] = []
 
     async def scene() -> None:
-        box = Settling("x", lambda _: asyncio.sleep(0, SETTLED), lines.append)
+        box = JournalOutbox("x", Journal(), lines.append)
         for answer in (SETTLED, ABANDONED, DUPLICATE, LATE, refused(message="why")):
-            box.tell(outcome(1), answer)
+            box.tell_answer(outcome(1), answer)
 
     asyncio.run(scene())
     named = f"executor x: test/echo@1 {hash_text(intent_of(1))}: its receipt"
@@ -106,9 +107,9 @@ def test_a_refusal_is_told_as_one_whatever_its_message_quotes() -> None:
     lines: list[str] = []
 
     async def scene() -> None:
-        box = Settling("x", lambda _: asyncio.sleep(0, SETTLED), lines.append)
+        box = JournalOutbox("x", Journal(), lines.append)
         for rule in Rule:
-            box.tell(outcome(1), refused(rule, f"late: settled: {QUOTING}"))
+            box.tell_answer(outcome(1), refused(rule, f"late: settled: {QUOTING}"))
 
     asyncio.run(scene())
     late = [line for line in lines if line.endswith("came late: the intent was settled without it")]
@@ -123,9 +124,52 @@ def test_an_outcome_that_takes_too_long_is_given_up() -> None:
         return SETTLED
 
     async def scene() -> int:
-        box = Settling("x", settle, lambda _: None)
-        box.begin(outcome(1), lambda _, __: None)
+        box = JournalOutbox("x", Journal(settle), lambda _: None)
+        box.settle(outcome(1), lambda _, __: None)
         await box.drain(0.01)
         return len(box)
 
     assert asyncio.run(scene()) == 0
+
+
+def test_no_attempt_begins_once_the_outbox_is_drained_and_a_halt_is_still_awaited() -> None:
+    """X-12: its attempt may be in the journal, but it has not begun."""
+    passed: list[bool] = []
+    halts: list[str] = []
+
+    async def attempt(_: Attempt) -> Answer:
+        await asyncio.sleep(0.01)
+        return TAKEN
+
+    async def scene() -> int:
+        box = JournalOutbox("x", Journal(attempt=attempt), lambda _: None)
+        box.begin(task(1), 1, None, passed.append)
+        box.halt(task(2), 1, Halted("held", "c", "p"), lambda: halts.append("journaled"))
+        await box.drain(5)
+        await asyncio.sleep(0.05)
+        return len(box)
+
+    assert asyncio.run(scene()) == 0
+    assert (passed, halts) == ([], ["journaled"])
+
+
+def test_outcomes_that_wait_are_submitted_again_together() -> None:
+    """X-5: by one timer, however many there are."""
+    tries: list[int] = []
+    ends: list[Answer | None] = []
+
+    async def answer(outcome: Outcome) -> Answer:
+        tries.append(outcome.attempt)
+        if len(tries) <= 3:
+            raise Unavailable("no room")
+        return SETTLED
+
+    async def scene() -> None:
+        box = JournalOutbox("x", Journal(answer), lambda _: None)
+        for number in range(3):
+            box.settle(outcome(number), lambda _, answer: ends.append(answer))
+        await box.drain(5)
+
+    asyncio.run(scene())
+    assert ends == [SETTLED] * 3
+    assert len(tries) == 6

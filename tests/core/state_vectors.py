@@ -123,7 +123,7 @@ def _snapshot() -> dict[str, Any]:
     state = State(tip=Tip(world=frame.header.world))
     fold_frame(state, frame, lambda _: b"")
     blobs: dict[Hash, bytes] = {}
-    taken = take(state, _putting(blobs))
+    taken = take(state, _putting(blobs), format=1)
     record = Snapshot(
         seq=2, stamp=Stamp(NS, bytes(range(64))), at=taken.at, frame=taken.frame,
         document=Ref(taken.document, taken.size),

@@ -351,7 +351,7 @@ class PairedKernel(Kernel):
     def spill(self, *, resting_max: int | None = None) -> None:
         self._read_by_both("spill", lambda kernel: kernel.spill(resting_max=resting_max))
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
         blobs: tuple[dict[Hash, bytes], dict[Hash, bytes]] = ({}, {})
 
         def putting(kept: dict[Hash, bytes]) -> Callable[[bytes], Hash]:
@@ -363,8 +363,8 @@ class PairedKernel(Kernel):
 
         taken = self._both(
             "snapshot",
-            lambda: super(PairedKernel, self).snapshot(putting(blobs[0])),
-            lambda: self.second.snapshot(putting(blobs[1])),
+            lambda: super(PairedKernel, self).snapshot(putting(blobs[0]), format=format),
+            lambda: self.second.snapshot(putting(blobs[1]), format=format),
             lambda taken: taken,
         )[0]
         if blobs[0] != blobs[1]:
@@ -449,8 +449,8 @@ class LedKernel(Kernel):
     def spill(self, *, resting_max: int | None = None) -> None:
         self.second.spill(resting_max=resting_max)
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
-        return self.second.snapshot(put)
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
+        return self.second.snapshot(put, format=format)
 
     def rebase(self, document: Hash) -> None:
         self.second.rebase(document)

@@ -43,6 +43,7 @@ def small_limits(seed: int) -> Limits:
         chunk=16,
         chunks_held=1,
         page_items=2,
+        snapshot_format=1 + seed // 2 % 2,
     )
 
 

@@ -135,8 +135,8 @@ def roots_not_shared(patch: Patch) -> None:
 def ring_sorted(patch: Patch) -> None:
     real = snapshot._work
 
-    def work(state: State) -> Any:
-        return {**real(state), "ring": ([*id] for id in sorted(state.ring))}
+    def work(state: State, **named: Any) -> Any:
+        return {**real(state, **named), "ring": ([*id] for id in sorted(state.ring))}
 
     patch.setattr(snapshot, "_work", work)
 
@@ -199,8 +199,8 @@ def streams_forgotten(patch: Patch) -> None:
 def halts_forgotten(patch: Patch) -> None:
     real = snapshot._work
 
-    def work(state: State) -> Any:
-        return {name: items for name, items in real(state).items() if name != "halts"}
+    def work(state: State, **named: Any) -> Any:
+        return {name: items for name, items in real(state, **named).items() if name != "halts"}
 
     patch.setattr(snapshot, "_work", work)
 
@@ -208,9 +208,9 @@ def halts_forgotten(patch: Patch) -> None:
 def abandoned_without_attempt(patch: Patch) -> None:
     real = snapshot._work
 
-    def work(state: State) -> Any:
+    def work(state: State, **named: Any) -> Any:
         attempts = sorted((each, n) for each, n in state.attempts.items() if each in state.intents)
-        return {**real(state), "attempts": ([*each] for each in attempts)}
+        return {**real(state, **named), "attempts": ([*each] for each in attempts)}
 
     patch.setattr(snapshot, "_work", work)
 

@@ -37,7 +37,10 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
             for i in state.intents.values()
         ],
         "abandoned": list(state.abandoned),
-        "attempts": dict(state.attempts),
+        "attempts": {
+            **state.attempts,
+            **{i.intent: attempt for i, attempt in state.intents.each() if attempt is not None},
+        },
         "halts": {
             hash: (h.phase, h.attempt, h.seq, h.since_ns, h.code, h.problem)
             for hash, h in state.halts.items()

@@ -362,8 +362,8 @@ class Kernel(KernelProtocol):
         if resting_max is not None:
             self.state.cells.keep(resting_max)
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
-        snapshot = take(self.state, put)
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
+        snapshot = take(self.state, put, format=format)
         return SnapshotInput(
             at=snapshot.at,
             frame=snapshot.frame,

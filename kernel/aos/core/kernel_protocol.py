@@ -302,9 +302,10 @@ class KernelProtocol(Protocol):
         """
         ...
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
         """Write a snapshot of the world at the end of a frame, and return the input that announces
-        it. ``put`` gets its blobs, the document last (``take``). Raises Damage."""
+        it. ``put`` gets its blobs, the document last; ``format`` is as for ``take``. Raises
+        Damage."""
         ...
 
     def rebase(self, document: Hash) -> None:

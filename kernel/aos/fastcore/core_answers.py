@@ -14,10 +14,10 @@ from aos.core.journal.merkle import Tree
 from aos.core.journal.records import CellId, Principal, Slot
 from aos.core.journal.vocabulary import CellStatus, TerminalStatus
 from aos.core.kernel_protocol import KernelFigures, RingHead
-from aos.core.state.cell import OpenIntent
+from aos.core.state.cell import Halt, OpenIntent
 from aos.core.state.intent_progress import IntentProgress
 from aos.core.state.proposals import OpenProposal
-from aos.core.state.state import Halt, Mark
+from aos.core.state.state import Mark
 from aos.fastcore.fold_core import CoreAnswer, IntentBytes, intent_of
 from aos.manifest.effective import Effective
 from aos.values.digests import HASH_BYTES, Hash

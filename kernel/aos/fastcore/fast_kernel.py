@@ -555,9 +555,9 @@ class FastKernel(KernelProtocol):
         self._ahead = None
         self._do(lambda: self._core.keep(self._resting_max, spills=True))
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
         self._ahead = None
-        taken = self._do(self._core.take)
+        taken = self._do(lambda: self._core.take(format))
         for data in taken.blobs.values():
             put(data)
         return SnapshotInput(

@@ -47,7 +47,7 @@ _HASHES: Final = struct.Struct("<32s")
 _PAIR: Final = struct.Struct("<32s32s")
 _REF: Final = struct.Struct("<32sQ")
 _KEY_BYTES: Final = 2
-_INIT: Final = struct.Struct("<11Q")
+_INIT: Final = struct.Struct("<12Q")
 
 
 class CoreOperation(IntEnum):
@@ -163,7 +163,7 @@ class FoldCore:
         numbers = (
             limits.deliveries, limits.blockers, limits.delta_bytes, limits.spill_bytes,
             limits.slice_cells, limits.kept_bytes, limits.chunk, limits.chunks_held,
-            limits.page_bytes, limits.page_items,
+            limits.page_bytes, limits.page_items, limits.snapshot_format,
         )  # fmt: skip
         bound = max(0, memory_bytes - RESERVE_BYTES)
         self.allowed_bytes: Final = bound
@@ -211,9 +211,9 @@ class FoldCore:
         answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
         return (_sealed(answer), answer) if answer.unread_bytes else None
 
-    def take(self) -> TakenBytes:
-        """Take a snapshot at the end of a frame."""
-        answer = CoreAnswer(self.ask(CoreOperation.TAKE))
+    def take(self, format: int | None = None) -> TakenBytes:
+        """Take a snapshot at the end of a frame, in a format or in that of the limits."""
+        answer = CoreAnswer(self.ask(CoreOperation.TAKE, _U64.pack(format or 0)))
         at, frame = answer.u64(), answer.hash()
         blobs = [answer.data() for _ in range(answer.u32())]
         by_hash = {content_hash(blob): blob for blob in blobs}

@@ -125,19 +125,17 @@ def _world(services: Services) -> Iterator[Any]:
 
 
 def _intents(state: State) -> Iterator[Any]:
-    numbers: Counter[str] = Counter()
-    oldest: dict[str, int] = {}
-    for intent in state.intents.values():
-        numbers[intent.effect.name] += 1
-        oldest.setdefault(intent.effect.name, intent.opened_ns)
+    intents = state.intents
     open_intents = GaugeMetricFamily("aos_open_intents", "Open intents.", labels=["effect"])
     since = GaugeMetricFamily(
         "aos_oldest_open_intent_timestamp_seconds", "When the oldest open intent was opened.",
         labels=["effect"],
     )  # fmt: skip
-    for effect, number in sorted(numbers.items()):
+    for effect, number in sorted((+intents.counts).items()):
         open_intents.add_metric([effect], number)
-        since.add_metric([effect], oldest[effect] / 1e9)
+        oldest = intents.oldest(effect)
+        if oldest is not None:
+            since.add_metric([effect], oldest.opened_ns / 1e9)
     yield open_intents
     yield since
     yield _gauge("halted_intents", "Open intents that were held or parked.", len(state.halts))

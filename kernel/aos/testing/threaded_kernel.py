@@ -238,8 +238,8 @@ class ThreadedKernel(KernelProtocol):
     def spill(self, *, resting_max: int | None = None) -> None:
         self._call(lambda: self._kernel.spill(resting_max=resting_max))
 
-    def snapshot(self, put: Callable[[bytes], Hash]) -> SnapshotInput:
-        return self._call(lambda: self._kernel.snapshot(put))
+    def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
+        return self._call(lambda: self._kernel.snapshot(put, format=format))
 
     def rebase(self, document: Hash) -> None:
         self._call(lambda: self._kernel.rebase(document))

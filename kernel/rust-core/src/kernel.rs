@@ -25,6 +25,7 @@ use crate::journal::record_codec::to_bytes;
 use crate::journal::records::{Record, Stamp};
 use crate::pending::{Pending, Sealed};
 use crate::state::fold::{fold, folding};
+use crate::state::open_intents::Opened;
 use crate::state::state::State;
 use crate::values::digests::Hash;
 use crate::values::errors::Outcome;
@@ -72,6 +73,8 @@ pub struct Kernel {
     pending: Pending,
     underway: Option<Underway>,
     decided: Option<Decided>,
+    /// The open intents that a host lists, in their order, since it asked for the first page.
+    pub listed: Vec<Opened>,
 }
 
 impl Kernel {
@@ -80,7 +83,7 @@ impl Kernel {
         let read = pending.reader(host);
         state.cells.read_with(read.clone());
         state.submissions.borrow_mut().read_with(read.clone());
-        Kernel { state, read, ports, pending, underway: None, decided: None }
+        Kernel { state, read, ports, pending, underway: None, decided: None, listed: Vec::new() }
     }
 
     /// Records since the last seal.

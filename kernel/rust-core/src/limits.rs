@@ -24,6 +24,9 @@ pub struct Limits {
     pub page_bytes: u64,
     /// A page of a snapshot's open work has at most so many items.
     pub page_items: u64,
+    /// The format of the snapshots that are taken where no journal names another, and of the layers
+    /// of a world without a snapshot. With 2, cells that only wait may leave memory (SN-14).
+    pub snapshot_format: u64,
 }
 
 pub const LIMITS: Limits = Limits {
@@ -37,6 +40,7 @@ pub const LIMITS: Limits = Limits {
     chunks_held: 8,
     page_bytes: 64 * 1024,
     page_items: 1024,
+    snapshot_format: 1,
 };
 
 impl Default for Limits {

@@ -56,7 +56,7 @@ pub struct Core {
     is_changing: bool,
 }
 
-/// Bytes 0-15: the seed of maps. Then a bound of allocated bytes (`u64`), and ten limits (`u64`) in
+/// Bytes 0-15: the seed of maps. Then a bound of allocated bytes (`u64`), and eleven limits (`u64`) in
 /// the order of `Limits`. Before any other operation.
 const INIT: u32 = 0;
 /// The hash of a world, `manifests`, and whether the host makes blobs of a migration durable as they
@@ -169,6 +169,7 @@ impl Core {
                     chunks_held: request.u64(),
                     page_bytes: request.u64(),
                     page_items: request.u64(),
+                    snapshot_format: request.u64(),
                 };
             }
             OPEN => {
@@ -221,7 +222,8 @@ impl Core {
                     blobs.push(data);
                     hash
                 };
-                let layers = take(&mut self.kernel().state, &mut put)?;
+                let format = request.u64();
+                let layers = take(&mut self.kernel().state, &mut put, format)?;
                 put_u64(out, layers.at);
                 out.extend_from_slice(&layers.frame);
                 put_list(out, &blobs, |out, data| put_data(out, data));
@@ -233,10 +235,10 @@ impl Core {
                     Some(taken) => taken,
                     None => layers(&document, &self.host.blobs)?,
                 };
-                rebase(&mut self.kernel().state, &layers);
+                rebase(&mut self.kernel().state, &layers)?;
             }
             KEEP_LEAVES => keep_leaves(usize::try_from(request.u64()).unwrap_or(usize::MAX)),
-            EXPORT => put_export(out, &self.kernel().state),
+            EXPORT => put_export(out, &self.kernel().state)?,
             HEAD => out.extend_from_slice(&Head::of(&self.kernel().state.tip).to_bytes()),
             MEMORY => {
                 let (live, whole) = (self.host.memory)();

@@ -130,7 +130,12 @@ impl Pending {
         match record {
             Record::Step(step) => {
                 let opened = step.intents.iter().map(|intent| {
-                    state.intents.get(&intent.intent).expect("the step opened it").clone()
+                    state
+                        .cells
+                        .open_intent(&intent.intent)
+                        .ok()
+                        .flatten()
+                        .expect("the step opened it")
                 });
                 rows.opened_intents.extend(opened);
                 rows.abandoned.extend(&step.abandoned);

@@ -1,15 +1,13 @@
 //! The parts of a world that a host reads, as bytes; `operations` defines `data` and `list`. An
 //! option is a list of one item or none.
 
-use std::rc::Rc;
-
 use crate::decide::control::uses_in_state;
 use crate::journal::records::{CellId, RequestKey, Slot};
 use crate::journal::vocabulary::{Vote, Word};
 use crate::kernel::Kernel;
 use crate::operations::{put_data, put_list, put_u32, put_u64, Request};
 use crate::state::cell::{Cell, OpenIntent};
-use crate::state::state::State;
+use crate::state::state::{first_attempt, State};
 use crate::state::version::{home, manifest_under};
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::Outcome;
@@ -72,12 +70,22 @@ pub(crate) fn answer(
             let manifest = writer_of(state, &cell_id(request))?;
             put_option(out, manifest, |out, hash| out.extend_from_slice(&hash));
         }
-        PROGRESS_OF => put_progress_of(out, state, &request.hash()),
+        PROGRESS_OF => put_progress_of(out, state, &request.hash())?,
         OPEN_INTENTS => {
             let skipped = usize::try_from(request.u64()).unwrap_or(usize::MAX);
             let count = usize::try_from(request.u64()).unwrap_or(usize::MAX);
-            let intents = state.intents.values().skip(skipped).take(count);
-            put_list(out, intents, |out, intent| put_progress(out, state, intent, false));
+            if skipped == 0 {
+                kernel.listed = state.cells.opened()?;
+            }
+            let page = kernel.listed.iter().skip(skipped).take(count);
+            let page: Vec<_> =
+                page.map(|opened| state.cells.peek(opened)).collect::<Outcome<_>>()?;
+            if page.len() < count {
+                kernel.listed = Vec::new();
+            }
+            put_list(out, page, |out, (intent, attempt)| {
+                put_progress(out, state, &intent, attempt, false);
+            });
         }
         USES => {
             let value = request.hash();
@@ -155,7 +163,7 @@ pub(crate) fn put_figures(out: &mut Vec<u8>, state: &State) {
     put_u64(out, state.serial);
     put_u64(out, state.controls);
     put_u64(out, u64::try_from(state.cells.len()).expect("cells are counted from 0"));
-    put_u64(out, state.intents.len() as u64);
+    put_u64(out, state.cells.intents.count);
     put_option(out, state.snapshot, |out, mark| {
         put_u64(out, mark.seq);
         put_u64(out, mark.at);
@@ -241,22 +249,32 @@ fn writer_of(state: &State, id: &CellId) -> Outcome<Option<Hash>> {
     Ok(Some(manifest_under(state, seq)?.hash))
 }
 
-fn put_progress_of(out: &mut Vec<u8>, state: &State, hash: &Hash) {
-    let open = state.intents.get(hash).map(|intent| (intent, false));
-    let intent = open.or_else(|| state.abandoned.get(hash).map(|intent| (intent, true)));
+fn put_progress_of(out: &mut Vec<u8>, state: &State, hash: &Hash) -> Outcome<()> {
+    let open = state.cells.open_intent(hash)?.map(|intent| (intent, false));
+    let intent = open.or_else(|| state.abandoned.get(hash).map(|intent| (intent.clone(), true)));
+    let attempt = state.cells.intents.attempts.borrow().get(hash).copied();
     put_option(out, intent, |out, (intent, is_abandoned)| {
-        put_progress(out, state, intent, is_abandoned);
+        put_progress(out, state, &intent, attempt, is_abandoned);
     });
+    Ok(())
 }
 
 /// `put_intent`, then attempt (`u64`), option of the halt (phase, attempt, record, since, code,
 /// option of the problem), the last attempt that was ever halted, the next stream frame (`u64`), and
 /// whether it is owed, inherited, abandoned (`u32` each).
-fn put_progress(out: &mut Vec<u8>, state: &State, intent: &Rc<OpenIntent>, is_abandoned: bool) {
+fn put_progress(
+    out: &mut Vec<u8>,
+    state: &State,
+    intent: &OpenIntent,
+    attempt: Option<u64>,
+    is_abandoned: bool,
+) {
     let hash = &intent.intent;
     put_intent(out, intent);
-    put_u64(out, state.attempt(intent));
-    put_option(out, state.halt(intent), |out, halt| {
+    let attempt = attempt.unwrap_or_else(|| first_attempt(intent));
+    put_u64(out, attempt);
+    let halt = state.halts().get(hash).filter(|halt| halt.attempt >= attempt);
+    put_option(out, halt, |out, halt| {
         put_data(out, halt.phase.word().as_bytes());
         put_u64(out, halt.attempt);
         put_u64(out, halt.seq);
@@ -264,8 +282,8 @@ fn put_progress(out: &mut Vec<u8>, state: &State, intent: &Rc<OpenIntent>, is_ab
         put_data(out, halt.code.as_bytes());
         put_text_option(out, halt.problem.as_deref());
     });
-    put_u64(out, state.halts.get(hash).map_or(0, |halt| halt.attempt));
-    put_u64(out, state.streams.get(hash).map_or(0, |stream| stream.last + 1));
+    put_u64(out, state.halts().get(hash).map_or(0, |halt| halt.attempt));
+    put_u64(out, state.streams().get(hash).map_or(0, |stream| stream.last + 1));
     let is_owed = !is_abandoned && state.owed.iter().any(|owed| owed.intent == *hash);
     for flag in [is_owed, state.is_inherited(intent), is_abandoned] {
         put_u32(out, flag.into());

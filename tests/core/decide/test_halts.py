@@ -8,8 +8,7 @@ from aos.core.decide.answers import Admitted, Rule
 from aos.core.journal.inputs import CODE_BYTES_MAX
 from aos.core.journal.records import Attempt
 from aos.core.journal.vocabulary import HALTS
-from aos.core.state.cell import OpenIntent
-from aos.core.state.state import Halt
+from aos.core.state.cell import Halt, OpenIntent
 from tests.core.decide.test_isolation import same
 from tests.core.decide.test_owed import folded
 from tests.core.decide.test_streams import paying, rule_of

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aos.core.decide.answers import Admitted
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Snapshot, slot_bytes
+from aos.core.snapshot.load import references
 from aos.core.snapshot.take import take
 from aos.errors import Damage
 from aos.host.executors.blob import put
@@ -95,6 +97,34 @@ def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path)
         dry.kept_by_reason,
         dry.seq,
     )
+
+
+def test_the_maps_of_open_work_stay(world: Vault, tmp_path: Path) -> None:
+    """RT-12, SN-15: the world starts from the snapshot, and its cells still wait."""
+    for n in range(70):
+        world.send(DO, {"id": f"w{n}", "what": "put", "data": blob(f"d{n}"), "ref": None})
+    world.run()
+    taken = world.kernel.snapshot(world.put, format=2)
+    assert isinstance(world.kernel.admit(taken, world.stamp()), Admitted)
+    world.run()
+    orphan = world.put(blob("orphan"))
+    folder = make(world, tmp_path / "w")
+    with open_reader(folder) as reader:
+        needed = dict(references(taken.document, reader.store.blob))
+    assert "a node of a map of open work" in needed.values()
+
+    collect_world(folder)
+
+    left = stored(folder)
+    assert orphan not in left
+    assert needed.keys() <= left
+    with open_reader(folder) as reader:
+        state = reader.state
+        assert state.cells.rests_waiting
+        assert [intent.intent for intent in state.intents.values()] == [
+            intent.intent for intent in world.open()
+        ]
+        assert verify_store(reader.store).is_sound
 
 
 def test_a_blob_named_by_a_hash_field_stays_and_one_named_in_text_does_not(

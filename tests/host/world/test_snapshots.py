@@ -21,7 +21,7 @@ from aos.core.journal.records import Snapshot
 from aos.core.snapshot.load import parts
 from aos.core.snapshot.take import take
 from aos.core.state.state import Mark
-from aos.errors import Unavailable
+from aos.errors import BadUsage, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Stopping
@@ -31,12 +31,14 @@ from aos.host.folder.reader import open_reader
 from aos.host.folder.restore import catch_up, restore
 from aos.host.world.engine import Engine
 from aos.host.world.snapshots import (
+    FORMAT_VARIABLE,
     OLD_RECORDS,
     SLICE_FIRST,
     SLICE_LEAST,
     SLICE_MOST,
     Every,
     Snapshots,
+    format_of_environment,
     slice_after,
 )
 from aos.prove.replay.replay_store import replay_store
@@ -44,7 +46,7 @@ from aos.prove.verify.verify_world import verify_world
 from aos.store.errors import NoRoom
 from aos.store.lmdb_store import LmdbStore
 from aos.store.stored_world import empty_state
-from aos.values.cbor import encode
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, parse_hash
 from tests.cli.shell import here
 from tests.copies import copied
@@ -74,6 +76,38 @@ def counters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def world(counters: Path, tmp_path: Path) -> Path:
     return copied(counters, tmp_path / "world")
+
+
+def newest_format(path: Path) -> int:
+    with open_reader(path) as reader:
+        row = reader.store.snapshot_before()
+        assert row is not None
+        fields = decode_record(reader.store.blob(row.document))
+        assert isinstance(fields, dict)
+        number = fields["format"]
+        assert isinstance(number, int)
+        return number
+
+
+def test_the_environment_names_the_format_of_snapshots(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-47f: a world stays in its format."""
+    formats = []
+    for number, word in enumerate((None, "2", None, "1", None)):
+        if word is None:
+            monkeypatch.delenv(FORMAT_VARIABLE, raising=False)
+        else:
+            monkeypatch.setenv(FORMAT_VARIABLE, word)
+        add(world, 1, f"format {number}")
+        with open_writer(world) as writer:
+            writer.snapshot()
+        formats.append(newest_format(world))
+    assert formats == [1, 2, 2, 1, 1]
+    assert verify_world(world).is_sound
+    monkeypatch.setenv(FORMAT_VARIABLE, "3")
+    with pytest.raises(BadUsage, match="AOS_SNAPSHOT_FORMAT: expected 1 or 2, found '3'"):
+        format_of_environment()
 
 
 def item(name: str, number: int) -> Item:

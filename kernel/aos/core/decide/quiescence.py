@@ -30,7 +30,7 @@ from aos.core.state.version import (
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.names import KERNEL_EFFECTS
 from aos.manifest.shapes import Shapes
-from aos.values.digests import Hash, content_hash
+from aos.values.digests import Hash
 
 NOT_TERMINAL: Final = "instance_is_not_terminal"
 INTENT_OPEN: Final = "intent_is_open"
@@ -144,16 +144,11 @@ def _in_flight(state: State, change: Change) -> Iterator[Blocker]:
 
 def _unfinished(state: State) -> Iterator[Cell]:
     """Instances that are not terminal. Of those at rest, only ``explicit`` workflows have some."""
-    unfinished = [cell for cell in state.cells.active.values() if not is_terminal(state, cell)]
-    yield from sorted(unfinished, key=_by_key)
+    yield from (cell for cell in state.cells.unrested() if not is_terminal(state, cell))
     for name in _explicit(state):
         for cell in state.cells.of(name):
             if cell.is_at_rest and cell.declared is None and not is_terminal(state, cell):
                 yield cell
-
-
-def _by_key(cell: Cell) -> tuple[str, Hash]:
-    return cell.id[0], content_hash(cell.id[1])
 
 
 def _explicit(state: State) -> list[str]:
@@ -225,7 +220,7 @@ def _pinned(state: State, change: Change) -> set[tuple[str, int]]:
     """The workflows, each with a manifest's record, whose instances would be pinned."""
     candidates = {
         (cell.id[0], home(state, cell))
-        for cell in state.cells.active.values()
+        for cell in state.cells.unrested()
         if is_in_flight(state, cell)
     }
     for name in _explicit(state):
@@ -306,7 +301,7 @@ def _checks(state: State, change: Change, workflow: Workflow, read: BlobReader) 
         )
         yield from filter(None, stored_problems)
         if moves:
-            intents = [state.intents[intent_hash] for intent_hash in cell.inflight]
+            intents = state.intents.of(cell)
             yield from work_problems(change.effective, workflow, cell.mailbox, intents, read)
 
     return _Checks(everybody, key_differs or state_differs, problems)
@@ -340,14 +335,13 @@ def _differs(state: State, change: Change, workflow: Workflow) -> tuple[bool, bo
 
 
 def _looked_at(state: State, workflow: str, since: int | None, *, reads: bool) -> Iterator[Cell]:
-    active = [cell for cell in state.cells.active.values() if cell.id[0] == workflow]
-    active.sort(key=_by_key)
+    unrested = state.cells.unrested_of(workflow)
     if not reads:
-        yield from active
+        yield from unrested
     elif since is None:
         yield from state.cells.of(workflow)
     else:
         yield from state.cells.changed(workflow, since)
-        for cell in active:
+        for cell in unrested:
             if cell.changed <= since:
                 yield cell

@@ -25,9 +25,9 @@ from aos.core.journal.vocabulary import (
     ReceiptStatus,
     word_of,
 )
-from aos.core.state.cell import OpenIntent
+from aos.core.state.cell import OpenIntent, StreamState
 from aos.core.state.continuation import read_payload, settled_arm, takes
-from aos.core.state.state import State, StreamState
+from aos.core.state.state import State
 from aos.core.state.version import workflow_of
 from aos.manifest.names import KERNEL_EFFECTS, REJECTED, STREAM, TIMER
 from aos.values.digests import Hash

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from aos.core.journal.faults import Fault, FaultKind
@@ -29,14 +30,24 @@ from aos.core.journal.records import (
 from aos.core.journal.vocabulary import TERMINAL
 from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.shape import check_agrees, check_document, check_item
-from aos.core.snapshot.take import FORMAT, SnapshotLayers
-from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
+from aos.core.snapshot.take import FORMATS, SnapshotLayers
+from aos.core.state.cell import (
+    Cell,
+    EventMail,
+    Halt,
+    Mail,
+    OpenIntent,
+    ReceiptMail,
+    Root,
+    StreamMail,
+    StreamState,
+)
 from aos.core.state.cell_index import CellIndex
-from aos.core.state.cells import Cells, Packed, Shelf
+from aos.core.state.cells import WAITING_FORMAT, Cells, Packed, Shelf, WorkIndexes
 from aos.core.state.entry import Entry, read_keys
 from aos.core.state.eras import Era, Eras, ManifestOf, era_of
 from aos.core.state.proposals import Cast, Proposal, Proposals, Reported, proposal_blobs
-from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
+from aos.core.state.state import Ancestor, Debt, Mark, Owed, Settlement, State
 from aos.core.state.submissions import (
     Chunk,
     ExportedSubmissions,
@@ -44,6 +55,7 @@ from aos.core.state.submissions import (
     Submissions,
     Window,
 )
+from aos.core.state.work_item import read_intent, read_slot
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.values.cbor import Value, decode_record
@@ -73,6 +85,34 @@ def load(
         Damage: The document or a page is missing or altered, or ``take`` does not write such bytes.
     """
     return _or_damage(lambda: _Loader(document, read, manifest_of).state(find, limits))
+
+
+def in_format_of(document: Hash, read: BlobReader, take: Callable[[int], Hash]) -> Hash:
+    """Take a snapshot in the format of one that a journal records, and return its document.
+
+    If the recorded one cannot be read, each format is tried until its hash is that of the record
+    (A-12a). Raises what ``take`` raises.
+    """
+    taken = document
+    for format in _formats_of(document, read):
+        taken = take(format)
+        if taken == document:
+            break
+    return taken
+
+
+def has_maps(document: Hash, read: BlobReader) -> bool:
+    """Whether a snapshot is of format 2, so far as it can be read."""
+    return _formats_of(document, read) == (WAITING_FORMAT,)
+
+
+def _formats_of(document: Hash, read: BlobReader) -> tuple[int, ...]:
+    try:
+        value = decode_record(read(document))
+    except (Damage, ValueProblem):
+        return FORMATS
+    number = value.get("format") if isinstance(value, dict) else None
+    return (number,) if type(number) is int and number in FORMATS else FORMATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +179,7 @@ def load_exported(
             count=shelf.count,
             declared=shelf.declared,
             since=shelf.since,
+            waiting=CellIndex(None, 0, read),
         )
         for name, shelf in exported.shelves.items()
     }
@@ -173,7 +214,7 @@ def parts(
             yield chunk.hash
         for pages in loader.fields["work"].values():
             yield from map(_hash, pages)
-        for index in loader.indexes().values():
+        for index in loader.all_indexes():
             yield from index.nodes(skip)
     except _FORGED as problem:
         raise Damage(_NONE_WRITTEN) from problem
@@ -212,6 +253,9 @@ def _references(
     for proposal in state.proposals.open.values():
         yield from proposal_blobs(proposal, read)
     yield from _of_open_work(state)
+    for index in islice(loader.all_indexes(), len(loader.indexes()), None):
+        for node in index.nodes(skip):
+            yield node, "a node of a map of open work"
     for workflow, index in loader.indexes().items():
         for node, entries in index.leaves(skip):
             yield node, "a node of an index"
@@ -267,6 +311,7 @@ class _Loader:
     document: Hash
     read: BlobReader
     manifest_of: ManifestOf = Effective.from_document
+    format: int = field(init=False)
     is_own: bool = False
     """Whether a kernel of this process made it just now, so that it needs no check."""
     fields: dict[str, Any] = field(init=False)
@@ -276,14 +321,15 @@ class _Loader:
     def __post_init__(self) -> None:
         match _value(self.document, self.read):
             case {"format": number, **rest} if type(number) is int:
-                if number != FORMAT:
+                if number not in FORMATS:
                     raise Damage(
-                        f"the snapshot is of format {number}: expected {FORMAT} (a newer release "
+                        f"the snapshot is of format {number}: expected 1 or 2 (a newer release "
                         "wrote it)"
                     )
+                self.format = number
                 self.fields = {str(name): value for name, value in rest.items()}
                 if not self.is_own:
-                    check_document({"format": FORMAT, **self.fields})
+                    check_document({"format": number, **self.fields})
             case _:
                 raise Damage("the snapshot's document is none that is written")
 
@@ -295,6 +341,7 @@ class _Loader:
             frame=_hash(self.fields["frame"]),
             cells=self.indexes(),
             chunks=self.chunks(),
+            work=self.work(),
         )
 
     def indexes(self) -> dict[str, CellIndex]:
@@ -302,6 +349,25 @@ class _Loader:
             name: CellIndex(None if root is None else _hash(root), count, self.read)
             for name, (root, count, *_) in self.fields["cells"].items()
         }
+
+    def work(self) -> WorkIndexes | None:
+        if self.format != WAITING_FORMAT:
+            return None
+        return WorkIndexes(
+            waiting={name: self._map(*row[:2]) for name, row in self.fields["waiting"].items()},
+            opened={effect: self._map(*row) for effect, row in self.fields["open"].items()},
+            timers=self._map(*self.fields["timers"]),
+        )
+
+    def _map(self, root: bytes | None, count: int) -> CellIndex:
+        return CellIndex(None if root is None else _hash(root), count, self.read)
+
+    def all_indexes(self) -> Iterator[CellIndex]:
+        """The indexes of cells, and the maps of open work."""
+        yield from self.indexes().values()
+        work = self.work()
+        if work is not None:
+            yield from work.all()
 
     def chunks(self) -> tuple[Chunk, ...]:
         return tuple(Chunk(n, _hash(hash), count) for n, hash, count in self.fields["submissions"])
@@ -332,7 +398,7 @@ class _Loader:
             proposals=self._proposals(),
             ancestors=tuple(Ancestor(_hash(w), at) for w, at in fields.get("ancestors", ())),
             limits=limits,
-            cells=Cells(self.read, at=seq, limits=limits),
+            cells=Cells(self.read, at=seq, limits=limits, manifest_of=self.manifest_of),
             submissions=Submissions(self.chunks(), read=self.read, find=find, limits=limits),
         )
         self._load_cells(state.cells)
@@ -381,6 +447,12 @@ class _Loader:
             shelf.declared = Counter(dict(zip(TERMINAL, declared, strict=True)))
         for name, index in self.indexes().items():
             cells.shelf(name).base = index
+        cells.rebase_work(self.work())
+        for name, (_, count, undeclared) in self.fields.get("waiting", {}).items():
+            cells.shelf(name).resting_waiting = count
+            cells.shelf(name).undeclared_waiting = undeclared
+        for hash, effective in self._manifests.items():
+            cells.intents.keep(hash, effective)
         for item in self._items("cells"):
             cell = self._cell(item)
             cells.shelf(cell.id[0])
@@ -389,15 +461,20 @@ class _Loader:
     def _load_work(self, state: State) -> None:
         state.ring = deque([(name, key) for name, key in self._items("ring")])
         state.owed = deque([self._owed(item) for item in self._items("owed")])
-        intents = map(self._intent, self._items("intents"))
-        state.intents = {intent.intent: intent for intent in intents}
+        opened = map(self._intent, self._items("intents"))
+        state.intents.loaded = {intent.intent: intent for intent in opened}
+        at_rest = {effect: count for effect, (_, count) in self.fields.get("open", {}).items()}
+        state.intents.counts = Counter(
+            intent.effect.name for intent in state.intents.loaded.values()
+        ) + Counter(at_rest)
         abandoned = map(self._intent, self._items("abandoned"))
         state.abandoned = OrderedDict((intent.intent, intent) for intent in abandoned)
-        state.attempts = {_hash(intent): last for intent, last in self._items("attempts")}
-        state.streams = {
+        intents = state.intents
+        intents.attempts = {_hash(intent): last for intent, last in self._items("attempts")}
+        intents.streams = {
             _hash(intent): StreamState(*columns) for intent, *columns in self._items("streams")
         }
-        state.halts = {
+        intents.halts = {
             _hash(intent): Halt(
                 phase=phase, attempt=attempt, seq=seq, since_ns=ns, code=code, problem=problem
             )
@@ -424,27 +501,7 @@ class _Loader:
         return effective
 
     def _intent(self, item: Any) -> OpenIntent:
-        (
-            intent, (workflow, key), workflow_hash, seq, index, opened_ns, manifest, effect, params,
-            params_hash, request_key, idempotency_key, issuer_ref,
-        ) = item  # fmt: skip
-        effective = self._manifest(_hash(manifest))
-        return OpenIntent(
-            intent=_hash(intent),
-            cell=(workflow, key),
-            workflow_hash=_hash(workflow_hash),
-            seq=seq,
-            index=index,
-            opened_ns=opened_ns,
-            manifest=_hash(manifest),
-            effect=effective.effects[effect],
-            executors=effective.executors,
-            params=_slot(params),
-            params_hash=_hash(params_hash),
-            key=request_key,
-            idempotency_key=idempotency_key,
-            issuer_ref=issuer_ref,
-        )
+        return read_intent(item, self._manifest)
 
     def _owed(self, item: Any) -> Owed:
         intent, debt, root, depth, problem, canceled, *settlement = item
@@ -455,7 +512,7 @@ class _Loader:
             depth=depth,
             problem=problem,
             canceled=canceled,
-            settlement=Settlement(settlement[0], _slot(settlement[1])) if settlement else None,
+            settlement=Settlement(settlement[0], read_slot(settlement[1])) if settlement else None,
         )
 
     def _cell(self, item: Any) -> Cell:
@@ -470,7 +527,7 @@ class _Loader:
             id=(workflow, key),
             workflow_hash=_hash(workflow_hash),
             module_hash=_hash(module_hash),
-            state=None if state is None else _slot(state),
+            state=None if state is None else read_slot(state),
             declared=declared,
             fault=None if fault is None else _fault(*fault),
             fault_seq=fault_seq,
@@ -488,7 +545,7 @@ class _Loader:
         entry, cause = (seq, index), self._roots[root]
         if kind == "event":
             return EventMail(
-                entry=entry, root=cause, depth=depth, schema=subject, value=_slot(content)
+                entry=entry, root=cause, depth=depth, schema=subject, value=read_slot(content)
             )
         intent, record = self._intent(subject), from_bytes(content)
         if isinstance(record, Stream):
@@ -502,10 +559,6 @@ def _hash(data: object) -> Hash:
     if not isinstance(data, bytes) or len(data) != HASH_BYTES:
         raise Damage(f"the snapshot holds {describe(data)} where a hash belongs")
     return Hash(data)
-
-
-def _slot(value: Any) -> Slot:
-    return value if isinstance(value, bytes) else Ref(_hash(value[0]), value[1])
 
 
 def _fault(kind: str, message: str, detail: bytes | None) -> Fault:

@@ -6,12 +6,11 @@ another shape, or one that contradicts itself, is damage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import lt
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from aos.core.journal.faults import FaultKind
-from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import KernelReceipt, Receipt, Stream
 from aos.core.journal.vocabulary import (
     CLOSED_STATUSES,
@@ -21,125 +20,63 @@ from aos.core.journal.vocabulary import (
     TERMINAL,
     VOTES,
 )
+from aos.core.state.cells import WAITING_FORMAT
+from aos.core.state.item_shapes import (
+    CELL,
+    ENTRY,
+    INTENT,
+    REF,
+    SEQ_MAX,
+    SLOT,
+    Shape,
+    data,
+    digest,
+    either,
+    entropy,
+    fields,
+    flag,
+    list_of,
+    map_of,
+    maybe,
+    nat,
+    one_of,
+    positive,
+    row,
+    text,
+)
 from aos.core.state.proposals import CLOSED_KEPT, PROPOSALS_MAX
 from aos.core.state.state import Debt, State
 from aos.errors import Damage
+from aos.manifest.names import TIMER
 from aos.values.cbor import Value
-from aos.values.digests import HASH_BYTES
 from aos.values.errors import quoted
 
-Shape: TypeAlias = Callable[[Any], bool]
-
-NAT_MAX: Final = 2**64 - 1
-
-SEQ_MAX: Final = 2**63 - 1
-"""The last record of any journal: what a world counts of its records never exceeds 64 bits."""
-
-
-def nat(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= NAT_MAX
-
-
-def positive(value: Any) -> bool:
-    return nat(value) and value > 0
-
-
-def text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def data(value: Any) -> bool:
-    return isinstance(value, bytes)
-
-
-def flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def hash(value: Any) -> bool:
-    return isinstance(value, bytes) and len(value) == HASH_BYTES
-
-
-def entropy(value: Any) -> bool:
-    return isinstance(value, bytes) and len(value) == ENTROPY_BYTES
-
-
-def one_of(*values: str) -> Shape:
-    return lambda value: isinstance(value, str) and value in values
-
-
-def maybe(shape: Shape) -> Shape:
-    return lambda value: value is None or shape(value)
-
-
-def either(*shapes: Shape) -> Shape:
-    return lambda value: any(shape(value) for shape in shapes)
-
-
-def list_of(shape: Shape) -> Shape:
-    return lambda value: isinstance(value, list) and all(map(shape, value))
-
-
-def row(*shapes: Shape) -> Shape:
-    def is_row(value: Any) -> bool:
-        return (
-            isinstance(value, list)
-            and len(value) == len(shapes)
-            and all(shape(element) for shape, element in zip(shapes, value, strict=True))
-        )
-
-    return is_row
-
-
-def map_of(shape: Shape) -> Shape:
-    return lambda value: (
-        isinstance(value, dict) and all(map(text, value)) and all(map(shape, value.values()))
-    )
-
-
-def fields(required: Mapping[str, Shape], options: Mapping[str, Shape]) -> Shape:
-    shapes = {**required, **options}
-    return lambda value: (
-        isinstance(value, dict)
-        and required.keys() <= value.keys() <= shapes.keys()
-        and all(shapes[name](field_value) for name, field_value in value.items())
-    )
-
-
-_REF: Final = row(hash, nat)
-_SLOT: Final = either(data, _REF)
-_CELL: Final = row(text, data)
-_ENTRY: Final = row(nat, nat)
-_INTENT: Final = row(
-    hash, _CELL, hash, nat, nat, nat, hash, text, _SLOT, hash, maybe(either(text, data)), text,
-    maybe(text),
-)  # fmt: skip
 _FAULT: Final = row(one_of(*[kind.value for kind in FaultKind]), text, maybe(data))
 _RECORDS: Final = one_of(Receipt.KIND, KernelReceipt.KIND, Stream.KIND)
 _MAIL: Final = either(
-    row(one_of("event"), _ENTRY, nat, nat, text, _SLOT),
-    row(_RECORDS, _ENTRY, nat, nat, _INTENT, data),
+    row(one_of("event"), ENTRY, nat, nat, text, SLOT),
+    row(_RECORDS, ENTRY, nat, nat, INTENT, data),
 )
 _ACTIVE: Final = (
-    _CELL, hash, hash, maybe(_REF), maybe(one_of(*TERMINAL)), maybe(_FAULT), maybe(nat), nat, nat,
-    nat, flag, list_of(hash), maybe(data), list_of(_MAIL),
+    CELL, digest, digest, maybe(REF), maybe(one_of(*TERMINAL)), maybe(_FAULT), maybe(nat), nat, nat,
+    nat, flag, list_of(digest), maybe(data), list_of(_MAIL),
 )  # fmt: skip
 _OWED: Final = (
-    hash, one_of(*[debt.value for debt in Debt]), nat, nat, maybe(text), nat,
+    digest, one_of(*[debt.value for debt in Debt]), nat, nat, maybe(text), nat,
 )  # fmt: skip
 _MORE: Final = fields({}, {"version": nat, "kept": lambda value: value is True})
 
 ITEMS: Final[Mapping[str, Shape]] = {
     "roots": row(nat, nat, entropy, nat),
-    "ring": _CELL,
-    "owed": either(row(*_OWED), row(*_OWED, one_of(*SETTLED_STATUSES), _SLOT)),
-    "intents": _INTENT,
-    "abandoned": _INTENT,
-    "attempts": row(hash, nat),
-    "streams": row(hash, nat, nat, nat, nat),
+    "ring": CELL,
+    "owed": either(row(*_OWED), row(*_OWED, one_of(*SETTLED_STATUSES), SLOT)),
+    "intents": INTENT,
+    "abandoned": INTENT,
+    "attempts": row(digest, nat),
+    "streams": row(digest, nat, nat, nat, nat),
     "cells": either(row(*_ACTIVE), row(*_ACTIVE, _MORE)),
-    "world_keys": row(text, hash),
-    "halts": row(hash, one_of(*HALTS), nat, nat, nat, text, maybe(text)),
+    "world_keys": row(text, digest),
+    "halts": row(digest, one_of(*HALTS), nat, nat, nat, text, maybe(text)),
 }
 """The shape of the items of open work, by page name (SN-6)."""
 
@@ -148,10 +85,10 @@ _RARE: Final = frozenset({"halts"})
 
 _DOCUMENT: Final[Mapping[str, Shape]] = {
     "format": nat,
-    "world": hash,
+    "world": digest,
     "seq": nat,
-    "frame": hash,
-    "log": row(nat, list_of(hash)),
+    "frame": digest,
+    "log": row(nat, list_of(digest)),
     "clock_ns": nat,
     "world_key": data,
     "operators": list_of(row(text, data)),
@@ -159,20 +96,20 @@ _DOCUMENT: Final[Mapping[str, Shape]] = {
     "serial": nat,
     "controls": nat,
     "revoked": list_of(data),
-    "pinned": list_of(hash),
-    "manifest": maybe(hash),
+    "pinned": list_of(digest),
+    "manifest": maybe(digest),
     "manifest_seq": nat,
-    "snapshot": maybe(row(nat, nat, hash)),
-    "cells": map_of(row(maybe(hash), nat, nat, nat, nat)),
-    "submissions": list_of(row(nat, hash, positive)),
+    "snapshot": maybe(row(nat, nat, digest)),
+    "cells": map_of(row(maybe(digest), nat, nat, nat, nat)),
+    "submissions": list_of(row(nat, digest, positive)),
     "work": fields(
-        dict.fromkeys(ITEMS.keys() - _RARE, list_of(hash)),
-        dict.fromkeys(_RARE, lambda pages: list_of(hash)(pages) and len(pages) > 0),
+        dict.fromkeys(ITEMS.keys() - _RARE, list_of(digest)),
+        dict.fromkeys(_RARE, lambda pages: list_of(digest)(pages) and len(pages) > 0),
     ),
 }
 _PROPOSAL: Final = row(
-    nat, text, hash, _REF, _REF, maybe(one_of(*MODES)), list_of(text),
-    list_of(row(text, one_of(*VOTES), nat)), list_of(row(hash, nat, nat)),
+    nat, text, digest, REF, REF, maybe(one_of(*MODES)), list_of(text),
+    list_of(row(text, one_of(*VOTES), nat)), list_of(row(digest, nat, nat)),
 )  # fmt: skip
 _CLOSED: Final = row(nat, one_of(*CLOSED_STATUSES))
 
@@ -180,9 +117,17 @@ _OPTIONS: Final[Mapping[str, Shape]] = {
     "window_ns": nat,
     "proposed": positive,
     "proposals": lambda value: list_of(either(_PROPOSAL, _CLOSED))(value) and len(value) > 0,
-    "eras": list_of(row(nat, hash, list_of(text))),
-    "ancestors": list_of(row(hash, nat)),
+    "eras": list_of(row(nat, digest, list_of(text))),
+    "ancestors": list_of(row(digest, nat)),
 }
+
+
+_MAPS: Final[Mapping[str, Shape]] = {
+    "waiting": map_of(row(digest, positive, nat)),
+    "open": map_of(row(digest, positive)),
+    "timers": row(maybe(digest), nat),
+}
+"""The fields that only a document of format 2 has."""
 
 
 def check_document(value: Mapping[str, Value]) -> None:
@@ -191,10 +136,11 @@ def check_document(value: Mapping[str, Value]) -> None:
     Raises:
         Damage: A field is missing, unknown, or of another type.
     """
-    for name in _DOCUMENT:
+    required = {**_DOCUMENT, **_MAPS} if value["format"] == WAITING_FORMAT else _DOCUMENT
+    for name in required:
         if name not in value:
             raise Damage(f"the snapshot has no {name}")
-    shapes = {**_DOCUMENT, **_OPTIONS}
+    shapes = {**required, **_OPTIONS}
     for name, field_value in value.items():
         if name not in shapes:
             raise Damage(f"the snapshot has {quoted(name)}, which is no field of it")
@@ -241,14 +187,15 @@ def check_agrees(state: State) -> None:
             and (owed.debt is Debt.SETTLE) == (owed.settlement is not None)
             for owed in state.owed
         ),
-        "streams": state.streams.keys() <= state.intents.keys(),
+        "streams": state.streams.keys() <= state.intents.loaded.keys(),
         "halts": all(
-            intent_hash in state.intents
-            and 0 < halt.attempt <= state.attempt(state.intents[intent_hash])
+            intent_hash in state.intents.loaded
+            and 0 < halt.attempt <= state.attempt(state.intents.loaded[intent_hash])
             for intent_hash, halt in state.halts.items()
         ),
-        "attempts": state.attempts.keys() <= state.intents.keys() | state.abandoned.keys(),
+        "attempts": state.attempts.keys() <= state.intents.loaded.keys() | state.abandoned.keys(),
         "cells": _cells_agree(state),
+        "waiting": _waiting_agrees(state),
         "manifest": (state.manifest is None) == (state.manifest_seq == 0),
         "proposals": _proposals_agree(state),
     }
@@ -268,14 +215,31 @@ def _ring_agrees(state: State) -> bool:
 
 
 def _intents_agree(state: State) -> bool:
+    loaded = state.intents.loaded
     waiting = [
         (intent_hash, id)
         for id, cell in state.cells.active.items()
         for intent_hash in cell.inflight
     ]
-    return len(waiting) == len(state.intents) and all(
-        intent_hash in state.intents and state.intents[intent_hash].cell == id
-        for intent_hash, id in waiting
+    return len(waiting) == len(loaded) and all(
+        intent_hash in loaded and loaded[intent_hash].cell == id for intent_hash, id in waiting
+    )
+
+
+def _waiting_agrees(state: State) -> bool:
+    """Check the numbers of the maps of open work, and that no cell is in the pages instead."""
+    cells, opened, timers = state.cells, state.intents.base, state.intents.timers
+    waiting = [shelf for shelf in cells.shelves.values() if shelf.waiting.count]
+    return (
+        all(
+            shelf.undeclared_waiting <= min(shelf.waiting.count, shelf.undeclared)
+            and shelf.waiting.count <= shelf.base.count
+            for shelf in waiting
+        )
+        and sum(shelf.waiting.count for shelf in waiting)
+        <= sum(index.count for index in opened.values())
+        and timers.count == (opened[TIMER].count if TIMER in opened else 0)
+        and not (cells.rests_waiting and any(map(cells.may_wait, cells.active.values())))
     )
 
 

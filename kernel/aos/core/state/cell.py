@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId, EntryId, KernelReceipt, Receipt, Slot, Stamp, Stream
-from aos.core.journal.vocabulary import CellStatus, TerminalStatus
+from aos.core.journal.vocabulary import CellStatus, HaltPhase, TerminalStatus
 from aos.manifest.effective import Effect, Executor
 from aos.values.digests import Hash
 
@@ -46,6 +46,32 @@ class OpenIntent(NamedTuple):
     key: str | bytes | None
     idempotency_key: str
     issuer_ref: str | None
+
+
+@dataclass(slots=True)
+class StreamState:
+    """The progress of an intent's stream: the number of the last frame, the count of all frames,
+    and the count of frames in the second of journal time that began at ``since_ns``."""
+
+    last: int = -1
+    frames: int = 0
+    since_ns: int = 0
+    recent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """Why an open intent does not run: record ``seq`` held or parked ``attempt`` (K-99).
+
+    ``since_ns`` is the journal clock at that record. ``code`` and ``problem`` are the record's.
+    """
+
+    phase: HaltPhase
+    attempt: int
+    seq: int
+    since_ns: int
+    code: str
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +167,15 @@ class Cell:
         """Whether the cell has no work and waits for nothing, so that it may leave memory."""
         return not (
             self.mailbox or self.inflight or self.in_ring or self.runs or self.fault is not None
+        )
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether the cell waits for receipts and has nothing else to do."""
+        return (
+            bool(self.inflight)
+            and self.state is not None
+            and not (self.mailbox or self.in_ring or self.runs or self.fault is not None)
         )
 
     @property

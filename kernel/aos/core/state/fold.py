@@ -43,11 +43,21 @@ from aos.core.journal.records import (
 )
 from aos.core.journal.signing import revoked_by
 from aos.core.journal.vocabulary import TERMINAL, word_of
-from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
+from aos.core.state.cell import (
+    Cell,
+    EventMail,
+    Halt,
+    Mail,
+    OpenIntent,
+    ReceiptMail,
+    Root,
+    StreamMail,
+    StreamState,
+)
 from aos.core.state.continuation import takes
 from aos.core.state.eras import era_of
 from aos.core.state.fold_governance import fold_governance
-from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
+from aos.core.state.state import Ancestor, Debt, Mark, Owed, Settlement, State
 from aos.core.state.submissions import Submission
 from aos.core.state.version import (
     home,
@@ -207,6 +217,7 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
     state.manifest_seq = record.seq
     era = era_of(record.seq, state.manifest)
     state.eras.begin(era, state.manifest, read, pins=record.mode == PIN)
+    state.intents.keep(state.manifest.hash, state.manifest)
     for migrated in record.migrated:
         state.cells.replace(
             migrated.workflow, migrated.root, migrated.count, seq=record.seq, read=read
@@ -412,13 +423,17 @@ def _fold_attempt(state: State, record: Attempt) -> None:
     advance_clock(state, record.stamp)
     intent = _open_for(state, record)
     last = state.attempt(intent)
+    cell = state.cells[record.cell]
     match record.phase:
         case "begun" if record.attempt > last:
+            state.cells.wake(cell, record.seq)
             state.attempts[record.intent] = record.attempt
+            state.cells.put_to_rest(cell)
         case "lost" if record.attempt == last:
             root = Root(record.seq, record.stamp)
             state.owed.append(Owed(record.intent, Debt.LOSS, root, 0, record.problem))
         case "held" | "parked" if last and record.attempt == last and record.code is not None:
+            state.cells.wake(cell, record.seq)
             state.halts[record.intent] = Halt(
                 phase=record.phase,
                 attempt=record.attempt,

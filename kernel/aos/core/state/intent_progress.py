@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aos.core.state.cell import OpenIntent
-from aos.core.state.state import Halt, State
+from aos.core.state.cell import Halt, OpenIntent
+from aos.core.state.state import State, first_attempt
 from aos.values.digests import Hash
 
 
@@ -36,8 +36,9 @@ class IntentProgress:
 def open_intents(state: State) -> Iterator[IntentProgress]:
     """Yield all open intents in the order of opening. Nothing may change ``state`` meanwhile."""
     owed = {owed_receipt.intent for owed_receipt in state.owed}
-    for hash, intent in state.intents.items():
-        yield _work(state, intent, is_owed=hash in owed, is_abandoned=False)
+    for intent, last_attempt in state.intents.each():
+        is_owed = intent.intent in owed
+        yield _work(state, intent, last_attempt, is_owed=is_owed, is_abandoned=False)
 
 
 def progress_of(state: State, hash: Hash) -> IntentProgress | None:
@@ -45,18 +46,30 @@ def progress_of(state: State, hash: Hash) -> IntentProgress | None:
     intent = state.intents.get(hash)
     if intent is not None:
         is_owed = any(owed_receipt.intent == hash for owed_receipt in state.owed)
-        return _work(state, intent, is_owed=is_owed, is_abandoned=False)
+        last_attempt = state.attempts.get(hash)
+        return _work(state, intent, last_attempt, is_owed=is_owed, is_abandoned=False)
     abandoned = state.abandoned.get(hash)
-    return None if abandoned is None else _work(state, abandoned, is_owed=False, is_abandoned=True)
+    if abandoned is None:
+        return None
+    last_attempt = state.attempts.get(hash)
+    return _work(state, abandoned, last_attempt, is_owed=False, is_abandoned=True)
 
 
-def _work(state: State, intent: OpenIntent, *, is_owed: bool, is_abandoned: bool) -> IntentProgress:
-    stream, halted = state.streams.get(intent.intent), state.halts.get(intent.intent)
+def _work(
+    state: State,
+    intent: OpenIntent,
+    last_attempt: int | None,
+    *,
+    is_owed: bool,
+    is_abandoned: bool,
+) -> IntentProgress:
+    stream, halt = state.streams.get(intent.intent), state.halts.get(intent.intent)
+    attempt = last_attempt or first_attempt(intent)
     return IntentProgress(
         intent=intent,
-        attempt=state.attempt(intent),
-        halt=state.halt(intent),
-        halted=0 if halted is None else halted.attempt,
+        attempt=attempt,
+        halt=halt if halt is not None and halt.attempt >= attempt else None,
+        halted=0 if halt is None else halt.attempt,
         next_frame=0 if stream is None else stream.last + 1,
         is_owed=is_owed,
         is_inherited=state.is_inherited(intent),

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from aos.core.journal.frame import Tip
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Principal, Slot
-from aos.core.journal.vocabulary import HaltPhase, SettledStatus
+from aos.core.journal.vocabulary import SettledStatus
 from aos.core.limits import LIMITS, Limits
-from aos.core.state.cell import OpenIntent, Root
+from aos.core.state.cell import Halt, OpenIntent, Root, StreamState
 from aos.core.state.cells import Cells
 from aos.core.state.eras import Eras, ManifestOf
+from aos.core.state.open_intents import OpenIntents
 from aos.core.state.proposals import Proposals
 from aos.core.state.submissions import Find, Submissions
 from aos.manifest.effective import Effective
@@ -56,32 +57,6 @@ class Owed:
     problem: str | None = None
     canceled: int = 0
     settlement: Settlement | None = None
-
-
-@dataclass(slots=True)
-class StreamState:
-    """The progress of an intent's stream: the number of the last frame, the count of all frames,
-    and the count of frames in the second of journal time that began at ``since_ns``."""
-
-    last: int = -1
-    frames: int = 0
-    since_ns: int = 0
-    recent: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
-    """Why an open intent does not run: record ``seq`` held or parked ``attempt`` (K-99).
-
-    ``since_ns`` is the journal clock at that record. ``code`` and ``problem`` are the record's.
-    """
-
-    phase: HaltPhase
-    attempt: int
-    seq: int
-    since_ns: int
-    code: str
-    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +120,31 @@ class State:
     cells: Cells = field(default_factory=Cells)
     ring: deque[CellId] = field(default_factory=deque)
     owed: deque[Owed] = field(default_factory=deque)
-    intents: dict[Hash, OpenIntent] = field(default_factory=dict)
     abandoned: OrderedDict[Hash, OpenIntent] = field(default_factory=OrderedDict)
-    attempts: dict[Hash, int] = field(default_factory=dict)
-    halts: dict[Hash, Halt] = field(default_factory=dict)
-    streams: dict[Hash, StreamState] = field(default_factory=dict)
     submissions: Submissions = field(default_factory=Submissions)
     world_keys: OrderedDict[str, Hash] = field(default_factory=OrderedDict)
     proposals: Proposals = field(default_factory=Proposals)
 
+    @property
+    def intents(self) -> OpenIntents:
+        return self.cells.intents
+
+    @property
+    def attempts(self) -> dict[Hash, int]:
+        """The last journaled attempts of abandoned intents, and of those of cells in memory."""
+        return self.cells.intents.attempts
+
+    @property
+    def halts(self) -> dict[Hash, Halt]:
+        return self.cells.intents.halts
+
+    @property
+    def streams(self) -> dict[Hash, StreamState]:
+        return self.cells.intents.streams
+
     def attempt(self, intent: OpenIntent) -> int:
         """The current attempt of an open intent; 0 if its first must still be journaled."""
-        first = 0 if intent.effect.delivery == "at_most_once" else 1
-        return self.attempts.get(intent.intent, first)
+        return self.intents.last_attempt(intent.intent) or first_attempt(intent)
 
     def halt(self, intent: OpenIntent) -> Halt | None:
         """Why an open intent is held or parked; None if it is not, or if a later attempt has
@@ -189,6 +176,12 @@ class State:
         return self.manifest
 
 
+def first_attempt(intent: OpenIntent) -> int:
+    """The current attempt of an intent for which the journal has none: 0 if the first must be
+    journaled."""
+    return 0 if intent.effect.delivery == "at_most_once" else 1
+
+
 def empty(
     tip: Tip,
     read: BlobReader,
@@ -203,6 +196,6 @@ def empty(
         tip=tip,
         limits=limits,
         eras=Eras(manifest_of=manifest_of),
-        cells=Cells(read, limits=limits),
+        cells=Cells(read, limits=limits, manifest_of=manifest_of),
         submissions=Submissions(read=read, find=find, limits=limits),
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from aos.core.journal.frame import Tip
 from aos.core.journal.merkle import Tree
 from aos.core.limits import LIMITS, Limits
+from aos.core.snapshot.load import has_maps
 from aos.core.state.cells import RESTING_MAX
 from aos.core.state.state import State
 from aos.errors import Damage, Pruned
@@ -78,7 +79,7 @@ class SecondFold:
             BadUsage: ``AOS_CORE`` names no kernel, or ``AOS_CORE_MEMORY_MIB`` is invalid.
             Damage: The second kernel of this installation was altered.
         """
-        code = self._code(row, last)
+        code = self._code(store, row, last)
         if code is None:
             return None
         # The engine is slow to import.
@@ -96,12 +97,14 @@ class SecondFold:
 
     def snapshot(self, store: Store, row: SnapshotRow | None, last: int) -> SecondSnapshot | None:
         """Take a snapshot after record ``last``, which ends a frame. Otherwise as ``state``."""
-        code = self._code(row, last)
+        code = self._code(store, row, last)
         if code is None:
             return None
         return self._folded(code, store, row, last, on_frame=_no_one, end=_snapshot)
 
-    def _code(self, row: SnapshotRow | None, last: int) -> CoreCode | None:
+    def _code(self, store: Store, row: SnapshotRow | None, last: int) -> CoreCode | None:
+        if row is not None and has_maps(row.document, store.blob):
+            return None  # it exports no open work of cells at rest
         records = last - (0 if row is None else row.at)
         return reading_code(records, cache=self._cache, note=self.note)
 

@@ -182,8 +182,15 @@ class _Marking:
         # Indexes are walked from their root, because a value may have the bytes of a node.
         for hash, _ in snapshot_references(document, read, skip=lambda _: True):
             self._needs(hash, SNAPSHOT)
-        for workflow, index in layers(document, read).cells.items():
+        parts = layers(document, read)
+        for workflow, index in parts.cells.items():
             self._index(workflow, index, SNAPSHOT)
+        if parts.work is not None:
+            # ``open_work`` marks what their entries name.
+            for index in parts.work.all():
+                for node in index.nodes(self._nodes.__contains__):
+                    self._nodes.add(node)
+                    self._needs(node, SNAPSHOT)
         self.open_work(load(document, read))
 
     def open_work(self, state: State) -> None:

@@ -18,7 +18,7 @@ from aos.core.journal.frame import Head
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import KernelReceipt, Receipt, Record, Stream, slot_bytes
-from aos.core.snapshot.load import load, references
+from aos.core.snapshot.load import in_format_of, load, references
 from aos.core.snapshot.take import take
 from aos.core.state.cell import Cell
 from aos.core.state.fold import fold_frame
@@ -232,7 +232,11 @@ class _Prune:
                     f"{subject}, {hash_text(hash)}, is missing"
                 )
         refolded = self._folded(row)
-        root = take(refolded, content_hash).document
+        root = in_format_of(
+            row.document,
+            store.blob,
+            lambda number: take(refolded, content_hash, format=number).document,
+        )
         if root != row.document:
             raise Damage(
                 f"the snapshot of record {row.at} is not of the world as it was then, and "

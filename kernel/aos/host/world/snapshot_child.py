@@ -5,7 +5,8 @@
     D       the end: {"at", "frame", "document", "size", "cells"}
     E       it could not be made: {"is_damage", "message"}
 
-It takes no lock and writes nothing to the store.
+It takes no lock and writes nothing to the store. Its last argument is the format of the snapshot,
+or 0 for that of the newest one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from aos.core.snapshot.take import take
+from aos.core.state.cells import WAITING_FORMAT
 from aos.errors import AosError, Damage
 from aos.fastcore.core_kind import CoreKind
 from aos.host.folder.folder import WorldFolder, check_world, open_folder
@@ -33,8 +35,15 @@ DONE: Final = b"D"
 FAILED: Final = b"E"
 
 
-def snapshot(path: Path, out: IO[bytes], core: CoreKind = CoreKind.FAST) -> None:
-    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``.
+def snapshot(
+    path: Path,
+    out: IO[bytes],
+    core: CoreKind = CoreKind.FAST,
+    *,
+    format: int | None = None,
+) -> None:
+    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``. The
+    default ``format`` is that of the newest snapshot, or 1.
 
     ``core`` is the kernel that runs the world. The second kernel takes the snapshot of its world,
     if there are many records (CR-40); otherwise the reference does.
@@ -52,9 +61,11 @@ def snapshot(path: Path, out: IO[bytes], core: CoreKind = CoreKind.FAST) -> None
     try:
         folder = open_folder(path)
         with folder.open_store(readonly=True) as store:
-            fields = _by_second_kernel(folder, store, say) if core is CoreKind.FAST else None
+            fields = None
+            if core is CoreKind.FAST and format is None:
+                fields = _by_second_kernel(folder, store, say)
             if fields is None:
-                fields = _by_reference(folder, store, put)
+                fields = _by_reference(folder, store, put, format)
     except AosError as problem:
         is_damage = isinstance(problem, Damage)
         say(FAILED, encode({"is_damage": is_damage, "message": str(problem)}))
@@ -84,10 +95,11 @@ def _by_second_kernel(
 
 
 def _by_reference(
-    folder: WorldFolder, store: Store, put: Callable[[bytes], Hash]
+    folder: WorldFolder, store: Store, put: Callable[[bytes], Hash], format: int | None
 ) -> dict[str | int, Value]:
     state = restore(store, folder.world)
-    taken = take(state, put)
+    newest_format = WAITING_FORMAT if state.cells.rests_waiting else None
+    taken = take(state, put, format=format or newest_format)
     return {
         "at": taken.at,
         "frame": taken.frame,
@@ -100,4 +112,6 @@ def _by_reference(
 if __name__ == "__main__":
     keep_memory_private()
     os.nice(int(sys.argv[2]))
-    snapshot(Path(sys.argv[1]), sys.stdout.buffer, CoreKind(sys.argv[3]))
+    snapshot(
+        Path(sys.argv[1]), sys.stdout.buffer, CoreKind(sys.argv[3]), format=int(sys.argv[4]) or None
+    )

@@ -23,7 +23,8 @@ from typing import IO, Any, Final, TypeVar
 
 from aos.core.decide.answers import Admitted, Duplicate, Rule
 from aos.core.journal.inputs import SnapshotInput
-from aos.errors import AosError, Damage, Refused, Unavailable
+from aos.core.snapshot.take import FORMATS
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.fastcore.core_kind import CoreKind
 from aos.host.errors import Stopping
 from aos.host.world.engine import Engine
@@ -50,11 +51,14 @@ EVERY_S: Final = 600.0
 OLD_RECORDS: Final = 1_000
 """An old snapshot is replaced only if there are at least so many records since (H-47b)."""
 
+FORMAT_VARIABLE: Final = "AOS_SNAPSHOT_FORMAT"
+
 _LOOK_S: Final = 0.5
 _PAUSE_FIRST_S: Final = 10.0
 _PAUSE_MOST_S: Final = 600.0
 _NICE: Final = 5
 _TRIES: Final = 3
+_CHILD: Final = (sys.executable, "-m", "aos.host.world.snapshot_child")
 
 T = TypeVar("T")
 
@@ -97,6 +101,20 @@ class MadeSnapshot:
         return cls(document=Hash(field(dict(message), "document", bytes)), **numbers)
 
 
+def format_of_environment() -> int | None:
+    """The format of snapshots that ``AOS_SNAPSHOT_FORMAT`` names (H-47f); None without it.
+
+    Raises:
+        BadUsage: It names none.
+    """
+    word = os.environ.get(FORMAT_VARIABLE)
+    if not word:
+        return None
+    if word not in map(str, FORMATS):
+        raise BadUsage(f"{FORMAT_VARIABLE}: expected 1 or 2, found {word!r}")
+    return int(word)
+
+
 class Snapshots:
     """Makes snapshots of the world at ``path`` that ``engine`` runs, one at a time."""
 
@@ -111,7 +129,12 @@ class Snapshots:
         look: Callable[[], None] = lambda: None,
     ) -> None:
         """``core`` is the kernel that runs the world. ``look`` is called during each wait, which
-        ends if it raises."""
+        ends if it raises.
+
+        Raises:
+            BadUsage: As ``format_of_environment``.
+        """
+        self._format = format_of_environment()
         self._engine = engine
         self._path = path
         self._core = core
@@ -216,12 +239,11 @@ class Snapshots:
         paths = os.pathsep.join(folder for folder in sys.path if folder)
         child = subprocess.Popen(  # noqa: S603  # this interpreter, a module of ours, a folder
             [
-                sys.executable,
-                "-m",
-                "aos.host.world.snapshot_child",
+                *_CHILD,
                 str(self._path),
                 str(_NICE),
                 self._core.value,
+                str(self._format or 0),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -285,11 +285,13 @@ def _by_id(cell: Cell) -> CellId:
 
 
 def _candidates(view: View, selection: CellSelection, action: str) -> Iterator[Cell]:
-    """The cells that can be in a batch of this kind. Those at rest have no fault and no effect."""
+    """The cells that can be in a batch of this kind. Idle ones have no fault and no effect."""
     if action not in (RETRY, SKIP, CANCEL_EFFECTS):
         yield from selection.candidates(view.state)
         return
-    for cell in view.state.cells.active.values():
+    cells = view.state.cells
+    unrested = cells.unrested() if action == CANCEL_EFFECTS else cells.active.values()
+    for cell in unrested:
         if selection.workflow in (None, cell.id[0]) and (
             bool(cell.inflight) if action == CANCEL_EFFECTS else cell.fault is not None
         ):
@@ -305,8 +307,8 @@ def _items_of(
     intents = view.state.intents
     name = effect
     if effect is not None:
-        name = find_effect(view.state, effect, {intent.effect.name for intent in intents.values()})
+        name = find_effect(view.state, effect, set(+intents.counts))
     for cell in cells:
-        for intent_hash in sorted(cell.inflight):
-            if name in (None, intents[intent_hash].effect.name):
-                yield BatchItem(cell.id, intent_hash)
+        for intent in sorted(intents.of(cell), key=lambda intent: intent.intent):
+            if name in (None, intent.effect.name):
+                yield BatchItem(cell.id, intent.intent)

@@ -26,6 +26,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.executors.task import Lost, Report, report_to_stderr
+from aos.manifest.names import TIMER
 from aos.node.calls import SILENT, ClientConnection
 from aos.node.leases.claims import ClaimDesk
 from aos.node.leases.desk import (
@@ -116,10 +117,11 @@ class LeasedWork:
     def _open_all(self) -> None:
         state = self._desk.state
         self._desk.leases.close_all(state.intents)
-        for intent in state.intents.values():
+        # The world runs its timers itself, and may sleep on a million of them.
+        for intent, last_attempt in state.intents.each(but=TIMER):
             self._open(intent)
-            if intent.intent in state.attempts:
-                self._desk.leases.begun(intent.intent, state.attempts[intent.intent])
+            if last_attempt is not None:
+                self._desk.leases.begun(intent.intent, last_attempt)
         self._desk.leases.forget_unknown(self._desk.clock())
         self._desk.flush()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NoReturn, Protocol
 
 from aos.core.decide.answers import Decided, Decision, Duplicate, Refusal
@@ -194,7 +194,10 @@ class _ReplayRun:
         if kernel.manifest is not None:
             self._manifests.add(kernel.figures().manifest_seq, kernel.manifest)
         self._frame = self._seq = kernel.next_seq
-        self._roots.documents[kernel.tip.seq] = self._snapshot(content_hash)
+        recorded = self._roots.recorded.get(kernel.tip.seq)
+        if recorded is not None:
+            taken = partial(self._snapshot, content_hash)
+            self._roots.documents[kernel.tip.seq] = self._roots.taken_as(recorded, taken)
 
     def _begin(self, kernel: KernelProtocol) -> KernelProtocol:
         self._kernel = kernel
@@ -202,8 +205,8 @@ class _ReplayRun:
             self._expect = kernel.expect
         return kernel
 
-    def _snapshot(self, put: Put) -> Hash:
-        return self.kernel.snapshot(put).document
+    def _snapshot(self, put: Put, format: int | None = None) -> Hash:
+        return self.kernel.snapshot(put, format=format).document
 
     def _layered(self, hash: Hash, /) -> bytes:
         """Return a value of the journal, or a part of a snapshot that this replay took."""

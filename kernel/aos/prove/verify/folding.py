@@ -7,6 +7,8 @@ that nothing is compared, because every difference would follow from that record
 
 from __future__ import annotations
 
+from functools import partial
+
 from aos.core.journal.frame import Frame, Tip
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Record, Snapshot
@@ -23,6 +25,10 @@ from aos.store.cut import Cut
 from aos.store.derived import DerivedRows, differences, rows_at
 from aos.store.store import Store
 from aos.values.digests import Hash, content_hash, hash_text
+
+
+def _taken(state: State, format: int) -> Hash:
+    return take(state, content_hash, format=format).document
 
 
 class Folding:
@@ -65,7 +71,8 @@ class Folding:
         state: State | None = None
         try:
             state = begins.state(self._roots.read)
-            self._roots.documents[begins.tip.seq] = take(state, content_hash).document
+            taken = partial(_taken, state)
+            self._roots.documents[begins.tip.seq] = self._roots.taken_as(begins.document, taken)
             self._state = state if self._rows is not None else None
             self._rows = rows_at(state, begins.erased)
         except Damage as problem:

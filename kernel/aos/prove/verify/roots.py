@@ -13,7 +13,7 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Snapshot
 from aos.core.limits import LIMITS, Limits
-from aos.core.snapshot.load import layers
+from aos.core.snapshot.load import in_format_of, layers
 from aos.core.snapshot.take import Put, rebase, take
 from aos.core.state.state import State, empty
 from aos.errors import Damage
@@ -67,13 +67,21 @@ class Roots:
         return self._below(hash) if part is None else part
 
     def passed(
-        self, at: int, snapshot: Callable[[Put], Hash], rebase: Callable[[Hash], None]
+        self, at: int, snapshot: Callable[[Put, int], Hash], rebase: Callable[[Hash], None]
     ) -> None:
-        """If the journal has a snapshot after record ``at``, which ends a frame, take it and
-        continue from it. ``snapshot`` returns its document. Raises what the two raise."""
-        if at in self.recorded:
-            self.documents[at] = document = snapshot(self._put)
+        """If the journal has a snapshot after record ``at``, which ends a frame, take it in its
+        format and continue from it. ``snapshot`` returns its document. Raises what the two
+        raise."""
+        recorded = self.recorded.get(at)
+        if recorded is not None:
+            document = self.taken_as(recorded, lambda number: snapshot(self._put, number))
+            self.documents[at] = document
             rebase(document)
+
+    def taken_as(self, recorded: Hash, snapshot: Callable[[int], Hash]) -> Hash:
+        """Take a snapshot in the format of a recorded one; return its document. Raises what
+        ``snapshot`` raises."""
+        return in_format_of(recorded, self._below, snapshot)
 
     def passed_state(self, state: State) -> None:
         """As ``passed``, for a state at the end of a frame.
@@ -83,7 +91,7 @@ class Roots:
         """
         self.passed(
             state.tip.seq,
-            lambda put: take(state, put).document,
+            lambda put, number: take(state, put, format=number).document,
             lambda document: rebase(state, layers(document, self.read)),
         )
 

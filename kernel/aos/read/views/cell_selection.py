@@ -35,7 +35,7 @@ ORDERS: Final = (BY_KEY, BY_AGE, BY_ACTIVITY, BY_MAIL)
 def waits_for(state: State, cell: Cell) -> list[str]:
     """Return what a cell waits for: names of effects, ``timer``, ``mail``, ``event``. A cell that
     failed by a fault, or that is done, waits for no event."""
-    waits = {state.intents[intent].effect.name for intent in cell.inflight}
+    waits = {intent.effect.name for intent in state.intents.of(cell)}
     if TIMER in waits:
         waits = {*waits - {TIMER}, TIMER_WORD}
     if cell.mailbox and cell.fault is None:
@@ -143,12 +143,13 @@ class CellSelection:
         return None if self.older_than_ns is None else now_ns - self.older_than_ns
 
     def candidates(self, state: State) -> Iterator[Cell]:
-        """Yield the cells that must be looked at. A cell at rest has no mail, fault or open effect,
-        so a filter for one of these needs only the cells in memory."""
+        """Yield the cells that must be looked at. An idle cell has no mail, fault or open effect,
+        so a filter for one of these needs only the others."""
         if self._is_of_active():
-            for cell in state.cells.active.values():
-                if self.workflow in (None, cell.id[0]):
-                    yield cell
+            if self.workflow is not None:
+                yield from state.cells.unrested_of(self.workflow)
+            else:
+                yield from state.cells.unrested()
         elif self.workflow is not None:
             yield from state.cells.of(self.workflow)
         else:
@@ -157,10 +158,7 @@ class CellSelection:
     def candidates_count(self, state: State) -> int:
         """Return the number of ``candidates``, without reading them."""
         if self._is_of_active():
-            active = state.cells.active
-            if self.workflow is None:
-                return len(active)
-            return sum(id[0] == self.workflow for id in active)
+            return state.cells.unrested_count(self.workflow)
         if self.workflow is None:
             return len(state.cells)
         shelf = state.cells.shelves.get(self.workflow)
@@ -214,7 +212,7 @@ def subject(view: View, cell: Cell) -> Subject:
 def _waited_for(state: State, word: str) -> str:
     if word in WAITS:
         return word
-    names = {intent.effect.name for intent in state.intents.values()}
+    names = set(+state.intents.counts)
     try:
         name = find_effect(state, word, names)
     except BadUsage as problem:

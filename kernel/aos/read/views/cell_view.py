@@ -177,7 +177,7 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
         "workflow_hash": hash_text(cell.workflow_hash),
         "module_hash": hash_text(cell.module_hash),
         "state": _state(view, view.full_lens, cell),
-        "intents": [open_row(view, view.state.intents[intent], "open") for intent in cell.inflight],
+        "intents": [open_row(view, intent, "open") for intent in view.state.intents.of(cell)],
         "mail": [mail_document(view, mail) for mail in mailbox],
         "reasons": [
             reason.to_document()

@@ -8,8 +8,8 @@ from typing import Final
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Control, KernelReceipt, Step, slot_bytes
-from aos.core.state.cell import Cell, OpenIntent
-from aos.core.state.state import Debt, Halt, Owed, State
+from aos.core.state.cell import Cell, Halt, OpenIntent
+from aos.core.state.state import Debt, Owed, State
 from aos.core.state.version import workflow_of
 from aos.errors import BadUsage, Damage, Pruned
 from aos.manifest.names import NODE, TIMER, TIMER_CANCEL
@@ -188,7 +188,7 @@ def _reasons(
             is_stuck=running is None,
             next="run the world: aos run" if running is None else None,
         )
-    open_ones = [state.intents[intent] for intent in cell.inflight]
+    open_ones = state.intents.of(cell)
     for intent in open_ones[:INTENTS_SAID]:
         yield why_open(intent)
     if len(open_ones) > INTENTS_SAID:

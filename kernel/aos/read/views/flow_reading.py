@@ -12,7 +12,7 @@ from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.inputs import PARKED
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, slot_bytes
-from aos.core.state.cell import Cell
+from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, workflow_of
 from aos.errors import BadUsage, Damage
@@ -34,7 +34,6 @@ from aos.read.lens.lookup import find_named, names_text, spells, workflow_names
 from aos.read.lens.words import as_json, count, short, span_text, time_text
 from aos.read.views.reason import Reason, command_words
 from aos.shell_text import shell_word
-from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
 FAULTED: Final = "faulted"
@@ -96,12 +95,12 @@ def read_flow(state: State, cell: Cell, read: BlobReader) -> SeenFlow | None:
             problem = str(error)
     return SeenFlow(
         cell=cell, declaration=declaration, manifest=manifest, state=flow_state, problem=problem,
-        is_parked=any(_is_parked(state, intent) for intent in cell.inflight),
+        is_parked=any(_is_parked(state, intent) for intent in state.intents.of(cell)),
     )  # fmt: skip
 
 
-def _is_parked(state: State, intent: Hash) -> bool:
-    halt = state.halt(state.intents[intent])
+def _is_parked(state: State, intent: OpenIntent) -> bool:
+    halt = state.halt(intent)
     return halt is not None and halt.phase == PARKED
 
 

@@ -112,15 +112,16 @@ def cell_counts(state: State) -> Document:
 
 def intent_counts(state: State) -> Document:
     """Count the open intents by effect and executor."""
-    open_ones = state.intents.values()
-    by_effect = Counter(intent.effect.name for intent in open_ones)
+    by_effect = +state.intents.counts
+    oldest = [intent for effect in by_effect if (intent := state.intents.oldest(effect))]
+    first = min(oldest, key=lambda intent: (intent.seq, intent.index), default=None)
     return {
-        "open": len(open_ones),
+        "open": by_effect.total(),
         "abandoned": len(state.abandoned),
         "by_effect": dict(sorted(by_effect.items())),
         "by_executor": _by_executor(state),
         "timers": _timers(state),
-        "oldest_open_ns": next((intent.opened_ns for intent in open_ones), None),
+        "oldest_open_ns": first.opened_ns if first else None,
         "halted": _halted(state),
     }
 
@@ -129,9 +130,7 @@ def _by_executor(state: State) -> Document:
     """Count the open intents of each executor, and those whose attempt is not their first. Timers
     are no work of an executor: ``_timers`` counts them."""
     counts_by_executor: dict[str, Document] = {}
-    for intent in state.intents.values():
-        if intent.effect.name == TIMER:
-            continue
+    for intent, last_attempt in state.intents.each(but=TIMER):
         counts = counts_by_executor.setdefault(
             intent.effect.executor,
             {
@@ -142,7 +141,7 @@ def _by_executor(state: State) -> Document:
             },
         )
         counts["open"] += 1
-        if state.attempt(intent) > 1:
+        if last_attempt is not None and last_attempt > 1:
             counts["retried"] += 1
             if counts["oldest_retried_ns"] is None:
                 counts["oldest_retried_ns"] = intent.opened_ns
@@ -150,13 +149,11 @@ def _by_executor(state: State) -> Document:
 
 
 def _timers(state: State) -> Document:
-    """Count the timers that are set, in the order of their setting."""
-    opened_times_ns = [
-        intent.opened_ns for intent in state.intents.values() if intent.effect.name == TIMER
-    ]
+    """Count the timers that are set."""
+    oldest = state.intents.oldest(TIMER)
     return {
-        "open": len(opened_times_ns),
-        "oldest_open_ns": opened_times_ns[0] if opened_times_ns else None,
+        "open": state.intents.counts[TIMER],
+        "oldest_open_ns": None if oldest is None else oldest.opened_ns,
     }
 
 

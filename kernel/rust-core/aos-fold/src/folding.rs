@@ -14,8 +14,8 @@ use aos_core::journal::ports::{BlobReader, Blobs};
 use aos_core::journal::record_codec::from_bytes;
 use aos_core::journal::records::{Record, Snapshot};
 use aos_core::limits::LIMITS;
-use aos_core::snapshot::load::load;
-use aos_core::snapshot::take::{rebase, take};
+use aos_core::snapshot::load::{format_of, load};
+use aos_core::snapshot::take::{rebase, take, DEFAULT, FORMATS};
 use aos_core::state::eras::trusting;
 use aos_core::state::fold::folding;
 use aos_core::state::state::State;
@@ -63,7 +63,7 @@ pub fn fold_bundle(path: &str) -> Result<Report, Problem> {
     let Pass { state: Some(state), reader, compared, .. } = pass else {
         return Err(Problem::Damage(format!("{path}: the journal is empty: it has no genesis")));
     };
-    let root = take(&state, &mut |data| content_hash(&data))
+    let root = take(&state, &mut |data| content_hash(&data), DEFAULT)
         .map_err(|failure| reader.problem(path, failure))?
         .document;
     Ok(Report {
@@ -146,8 +146,8 @@ struct Pass<'a> {
     blobs: BlobReader,
     /// None before the first frame.
     state: Option<State>,
-    /// The records after which a snapshot of the journal was taken.
-    recorded: BTreeSet<u64>,
+    /// The documents of the journal's snapshots, by the record that each was taken after.
+    recorded: BTreeMap<u64, Hash>,
     /// The document of each snapshot that was taken again, by the record that it was taken after.
     documents: BTreeMap<u64, Hash>,
     /// The newest announced snapshot that the bundle has.
@@ -212,14 +212,31 @@ impl<'a> Pass<'a> {
         });
         folded.map_err(|failure| self.reader.problem(&location, failure))?;
         let seq = state.tip.seq;
-        if self.recorded.contains(&seq) {
-            let layers = take(&state, &mut |data| self.reader.put(data))
-                .map_err(|failure| self.reader.problem(&location, failure))?;
+        if let Some(document) = self.recorded.get(&seq) {
+            let mut taken = None;
+            for format in self.formats_of(document) {
+                let layers = take(&state, &mut |data| self.reader.put(data), format)
+                    .map_err(|failure| self.reader.problem(&location, failure))?;
+                let is_recorded = layers.document == *document;
+                taken = Some(layers);
+                if is_recorded {
+                    break;
+                }
+            }
+            let layers = taken.expect("there is a format");
             self.documents.insert(seq, layers.document);
-            rebase(&mut state, &layers);
+            rebase(&mut state, &layers)
+                .map_err(|failure| self.reader.problem(&location, failure))?;
         }
         self.state = Some(state);
         Ok(())
+    }
+
+    /// The format of a recorded snapshot; each, if the bundle does not have its document (A-12a).
+    fn formats_of(&self, document: &Hash) -> Vec<u64> {
+        let data = self.bundle.blob(document).ok();
+        let format = data.and_then(|data| format_of(&data));
+        format.map_or(FORMATS.to_vec(), |format| vec![format])
     }
 
     fn compare(&mut self, record: &Snapshot) -> Outcome<()> {
@@ -250,7 +267,10 @@ impl<'a> Pass<'a> {
         let blobs: BlobReader = reader.clone();
         let location = format!("{}: the snapshot after record {at}", self.path);
         let taken = load(document, &blobs, None, LIMITS, trusting())
-            .and_then(|state| take(&state, &mut |data| content_hash(&data)))
+            .and_then(|state| {
+                let format = format_of(&blobs.read(document)?).unwrap_or(DEFAULT);
+                take(&state, &mut |data| content_hash(&data), format)
+            })
             .map_err(|failure| reader.problem(&location, failure))?;
         if taken.document != *document {
             let sentence = Sentence {
@@ -323,15 +343,15 @@ fn check_later(path: &str, state: &State, erased: &ErasedValue) -> Result<(), Pr
 }
 
 /// The records after which the frames say that a snapshot was taken.
-fn recorded_snapshots(bundle: &Bundle) -> Result<BTreeSet<u64>, Problem> {
+fn recorded_snapshots(bundle: &Bundle) -> Result<BTreeMap<u64, Hash>, Problem> {
     // The encoding is canonical, so a snapshot record always contains these bytes.
     const KIND: &[u8] = b"\x64kind\x68snapshot";
-    let mut recorded = BTreeSet::new();
+    let mut recorded = BTreeMap::new();
     bundle.frames(|frame| {
         for data in &frame.records {
             if data.windows(KIND.len()).any(|part| part == KIND) {
                 if let Ok(Record::Snapshot(record)) = from_bytes(data) {
-                    recorded.insert(record.at);
+                    recorded.insert(record.at, record.document.hash);
                 }
             }
         }

@@ -318,11 +318,9 @@ pub fn admit_event(
         Err(problem) => return refuse(Rule::EventIsInvalid, format!("{name}: {problem}")),
     };
     check_new(state, event, name, &stamp, &data)?;
-    if state.intents.len() as u64 >= effective.limits.open_intents {
-        let message = format!(
-            "{} intents are open, the world's limit (send it again later)",
-            state.intents.len()
-        );
+    let open = state.cells.intents.count;
+    if open >= effective.limits.open_intents {
+        let message = format!("{open} intents are open, the world's limit (send it again later)");
         return refuse(Rule::WorldIsBusy, message);
     }
     let routes = effective.routes(name);

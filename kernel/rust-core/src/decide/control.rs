@@ -223,13 +223,14 @@ fn check_shape(control: &ControlInput, action: ControlAction) -> Result<(), Refu
 }
 
 /// The open intent that an operator may cancel or settle.
-fn cancelable<'a>(state: &'a State, intent: &Hash) -> Result<&'a Rc<OpenIntent>, Refusal> {
-    match state.intents.get(intent) {
+fn cancelable(state: &State, intent: &Hash) -> Result<Rc<OpenIntent>, Stop> {
+    match state.cells.open_intent(intent)? {
         Some(open) if !is_kernel_effect(&open.effect.name) => Ok(open),
         _ => Err(refusal(
             Rule::IntentIsNotOpen,
             format!("intent {} is not open (it may be settled)", hash_text(intent)),
-        )),
+        )
+        .into()),
     }
 }
 
@@ -362,8 +363,7 @@ fn check_movable(state: &State, id: &CellId, blobs: &dyn Blobs) -> Result<(), St
     let problem = match effective.workflows.get(name) {
         None => Some("that has no such workflow".to_string()),
         Some(workflow) => {
-            let intents: Vec<Rc<OpenIntent>> =
-                cell.inflight.iter().filter_map(|hash| state.intents.get(hash)).cloned().collect();
+            let intents = state.cells.intents_of(cell)?;
             cell_problem(effective, workflow, cell, &intents, blobs, false)?
         }
     };
@@ -482,11 +482,15 @@ fn uses_in_work(state: &State, value: &Hash) -> Outcome<Vec<String>> {
     let payloads = settlements
         .filter(|settlement| is_at(&settlement.payload, value))
         .map(|_| "the payload of a receipt that the core is about to make".to_string());
-    let intents = state.intents.values().chain(state.abandoned.values());
-    let params = intents
-        .filter(|intent| is_at(&intent.params, value))
-        .map(|intent| format!("the params of an intent of {}", intent.cell.workflow));
-    Ok(payloads.chain(params).collect())
+    let mut uses: Vec<String> = payloads.collect();
+    let open = state.cells.each_intent()?.map(|item| item.map(|(intent, _)| intent));
+    for intent in open.chain(state.abandoned.values().cloned().map(Ok)) {
+        let intent = intent?;
+        if is_at(&intent.params, value) {
+            uses.push(format!("the params of an intent of {}", intent.cell.workflow));
+        }
+    }
+    Ok(uses)
 }
 
 /// Whether delivering the mail reads the value.

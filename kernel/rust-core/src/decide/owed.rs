@@ -71,11 +71,15 @@ fn nat(n: u64) -> Value {
 /// Decide the first receipt that the core owes, which must be there: a `KernelReceipt`. Damage if a
 /// blob that the answer needs is missing or altered; nothing has changed then.
 pub fn decide_owed(state: &State, blobs: &dyn Blobs) -> Outcome<Decided> {
-    let intent = state.owed.front().and_then(|owed| Some((owed, state.intents.get(&owed.intent)?)));
-    let Some((owed, intent)) = intent else {
+    let owed = state.owed.front();
+    let intent = match owed {
+        Some(owed) => state.cells.open_intent(&owed.intent)?,
+        None => None,
+    };
+    let (Some(owed), Some(intent)) = (owed, intent) else {
         return Err(Failure::Damage("the core owes no receipt of an open intent".to_string()));
     };
-    Answering { state, owed, blobs, new_blobs: NewBlobs::default() }.answer(intent)
+    Answering { state, owed, blobs, new_blobs: NewBlobs::default() }.answer(&intent)
 }
 
 /// The decision of one receipt, in progress.
@@ -213,7 +217,7 @@ impl Answering<'_> {
             return wrong("params_invalid", message);
         }
         let hash = parse_hash(named).map_err(as_damage)?;
-        let target = match self.state.intents.get(&hash) {
+        let target = match self.state.cells.open_intent(&hash)? {
             Some(target) if target.cell == intent.cell => target,
             _ => return Ok(None),
         };
@@ -224,7 +228,7 @@ impl Answering<'_> {
         if only_timers && &*target.effect.name != TIMER {
             return wrong("not_a_timer", format!("the intent is of {}", target.effect.name));
         }
-        Ok(Some(target.clone()))
+        Ok(Some(target))
     }
 
     fn target_by_ref(
@@ -235,12 +239,13 @@ impl Answering<'_> {
     ) -> Result<Option<Rc<OpenIntent>>, Wrong> {
         let cell = self.state.cells.known(&intent.cell, self.state.next_seq)?;
         let cell = cell.borrow();
-        let targets = cell.inflight.iter().filter_map(|hash| self.state.intents.get(hash));
+        let targets = self.state.cells.intents_of(&cell)?;
         let target = targets
+            .into_iter()
             .filter(|target| target.issuer_ref.as_deref() == Some(reference))
             .filter(|target| !is_kernel_effect(&target.effect.name))
             .find(|target| !only_timers || &*target.effect.name == TIMER);
-        Ok(target.cloned())
+        Ok(target)
     }
 
     // Introspect: the state of the world at this record.

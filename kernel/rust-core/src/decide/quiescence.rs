@@ -24,7 +24,7 @@ use crate::state::state::State;
 use crate::state::version::{
     home, is_in_flight, is_terminal, manifest_under, stays, workflow_under,
 };
-use crate::values::digests::{content_hash, Hash};
+use crate::values::digests::Hash;
 use crate::values::errors::Outcome;
 
 pub const NOT_TERMINAL: &str = "instance_is_not_terminal";
@@ -152,18 +152,10 @@ fn in_flight(state: &State, change: &Change, found: &mut Found) -> Outcome<()> {
         }
         found.is_full()
     };
-    let mut active = Vec::new();
-    for cell in state.cells.active.values() {
-        if !is_terminal(state, &cell.borrow())? {
-            active.push(cell);
-        }
-    }
-    active.sort_by_cached_key(|cell| {
-        let id = &cell.borrow().id;
-        (id.workflow.clone(), content_hash(&id.key))
-    });
-    for cell in active {
-        if unfinished(&cell.borrow()) {
+    for cell in state.cells.unrested() {
+        let cell = cell?;
+        let cell = cell.borrow();
+        if !is_terminal(state, &cell)? && unfinished(&cell) {
             return Ok(());
         }
     }
@@ -181,7 +173,11 @@ fn in_flight(state: &State, change: &Change, found: &mut Found) -> Outcome<()> {
             }
         }
     }
-    for intent in state.intents.values() {
+    for intent in state.cells.each_intent()? {
+        if found.is_full() {
+            return Ok(());
+        }
+        let (intent, _) = intent?;
         if !change.moves(&intent.cell.workflow) {
             let detail = format!("{} of record {}", intent.effect.name, intent.seq);
             found.add(INTENT_OPEN, &intent.cell, detail);
@@ -248,12 +244,13 @@ fn unserved(state: &State, change: &Change, found: &mut Found) -> Outcome<()> {
             effect_problem(effect, &change.effective, &shapes)
         })
     };
-    for intent in state.intents.values() {
+    for intent in state.cells.each_intent()? {
         if found.is_full() {
             return Ok(());
         }
+        let (intent, _) = intent?;
         if change.mode == ApplyMode::Pin || change.moves(&intent.cell.workflow) {
-            if let Some(problem) = problem_of(intent) {
+            if let Some(problem) = problem_of(&intent) {
                 let detail =
                     format!("{} of record {} is open: {problem}", intent.effect.name, intent.seq);
                 found.add(NEEDED, &intent.cell, detail);
@@ -283,7 +280,8 @@ fn unserved(state: &State, change: &Change, found: &mut Found) -> Outcome<()> {
 /// The workflows, each with a manifest's record, whose instances would be pinned.
 fn pinned(state: &State, change: &Change) -> Outcome<BTreeSet<(Rc<str>, u64)>> {
     let mut candidates = BTreeSet::new();
-    for cell in state.cells.active.values() {
+    for cell in state.cells.unrested() {
+        let cell = cell?;
         let cell = cell.borrow();
         if is_in_flight(state, &cell)? {
             candidates.insert((cell.id.workflow.clone(), home(state, &cell)));
@@ -340,7 +338,6 @@ fn misfits(
             }
             Ok(found.is_full())
         };
-        let active = state.cells.sorted_active_of(&name);
         let listing = match since {
             _ if !checks.reads() => None,
             None => Some(state.cells.of(&name, None)),
@@ -354,7 +351,8 @@ fn misfits(
         if checks.reads() && since.is_none() {
             continue;
         }
-        for cell in active {
+        for cell in state.cells.unrested_of(&name) {
+            let cell = cell?;
             let is_known = checks.reads() && since.is_some_and(|at| cell.borrow().changed > at);
             if !is_known && look(cell)? {
                 return Ok(());
@@ -400,8 +398,7 @@ impl Checks {
             found.add(MISFIT, &cell.id, problem);
         }
         if self.moves && !found.is_full() {
-            let intents: Vec<Rc<OpenIntent>> =
-                cell.inflight.iter().filter_map(|hash| state.intents.get(hash)).cloned().collect();
+            let intents = state.cells.intents_of(cell)?;
             let mails = cell.mailbox.iter();
             work_problems(&change.effective, workflow, mails, &intents, blobs, &mut |problem| {
                 found.add(MISFIT, &cell.id, problem);

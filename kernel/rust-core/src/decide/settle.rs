@@ -46,10 +46,12 @@ pub fn admit_receipt(
 ) -> Result<Decided, Stop> {
     let hash = receipt.intent.hash();
     let abandoned_intent = hash.and_then(|hash| state.abandoned.get(&hash));
-    let intent = match abandoned_intent.or_else(|| state.intents.get(&hash?)) {
-        Some(intent) => intent,
-        None => return Err(unknown(&receipt.intent).into()),
+    let open_intent = match (abandoned_intent, hash) {
+        (Some(intent), _) => Some(intent.clone()),
+        (None, Some(hash)) => state.cells.open_intent(&hash)?,
+        (None, None) => None,
     };
+    let Some(intent) = &open_intent else { return Err(unknown(&receipt.intent).into()) };
     if !receipt.effect.is(&intent.effect.name) {
         return Err(other_effect(&receipt.effect, intent).into());
     }
@@ -120,6 +122,13 @@ pub fn admit_receipt(
         batch: batch.flatten(),
     };
     Ok(Decided { record: Record::Receipt(Rc::new(record)), blobs: new_blobs })
+}
+
+fn open_intent(state: &State, intent: &InputHash) -> Outcome<Option<Rc<OpenIntent>>> {
+    match intent.hash() {
+        Some(hash) => state.cells.open_intent(&hash),
+        None => Ok(None),
+    }
 }
 
 fn unknown(intent: &InputHash) -> Refusal {
@@ -312,7 +321,7 @@ pub fn admit_stream(
     stamp: Stamp,
     verify: &dyn Verify,
 ) -> Result<Decided, Stop> {
-    let Some(intent) = frame.intent.hash().and_then(|hash| state.intents.get(&hash)) else {
+    let Some(intent) = &open_intent(state, &frame.intent)? else {
         return Err(unknown(&frame.intent).into());
     };
     if !frame.effect.is(&intent.effect.name) {
@@ -417,7 +426,7 @@ fn check_rate(
     stamp: &Stamp,
 ) -> Result<(), Refusal> {
     let limits = &state.effective().limits;
-    let stream = state.streams.get(&intent.intent);
+    let stream = state.streams().get(&intent.intent);
     if let Some(last) = stream.map(|stream| stream.last).filter(|last| frame_seq <= *last) {
         let message = format!("expected a number after {last}, found {frame_seq}");
         return Err(refusal(Rule::StreamFrameIsOld, message));
@@ -439,7 +448,7 @@ fn check_rate(
 /// Record that an intent runs again, that it is unknown how its only run ended, or that it does not
 /// run now.
 pub fn admit_attempt(state: &State, attempt: &AttemptInput, stamp: Stamp) -> Result<Decided, Stop> {
-    let Some(intent) = attempt.intent.hash().and_then(|hash| state.intents.get(&hash)) else {
+    let Some(intent) = &open_intent(state, &attempt.intent)? else {
         return Err(unknown(&attempt.intent).into());
     };
     let phase = attempt.phase.text().and_then(|phase| AttemptPhase::of(phase));

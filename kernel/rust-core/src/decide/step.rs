@@ -407,7 +407,7 @@ impl Taking<'_> {
         if of_cell > most {
             too_many(kind, "open intents an instance", most, of_cell)?;
         }
-        let (of_world, most) = ((self.state.intents.len() + count) as u64, limits.open_intents);
+        let (of_world, most) = (self.state.cells.intents.count + count as u64, limits.open_intents);
         if of_world > most {
             too_many(kind, "open intents in the world", most, of_world)?;
         }

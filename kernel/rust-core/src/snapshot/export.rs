@@ -12,12 +12,16 @@ use crate::state::state::State;
 use crate::state::submissions::Submissions;
 use crate::values::cbor::encode;
 use crate::values::digests::{content_hash, Hash};
+use crate::values::errors::Outcome;
 
 /// Write `state`, which must be at the end of a frame: the record of the base (`u64`); `list` of
 /// blobs (hash, `data`), the last of which is a document as of a snapshot, but for its cells and its
 /// dedup window; the window, the cells at rest, the active cells, see the functions below.
-pub fn put_export(out: &mut Vec<u8>, state: &State) {
+///
+/// A state whose base holds open work is not exported: the reference folds it.
+pub fn put_export(out: &mut Vec<u8>, state: &State) -> Outcome<()> {
     assert!(state.next_seq == state.tip.seq + 1, "an export in the middle of a frame");
+    assert!(!state.cells.rests_waiting, "an export without the maps of open work");
     put_u64(out, state.cells.at);
     let mut blobs: Vec<(Hash, Vec<u8>)> = Vec::new();
     let mut put = |data: Vec<u8>| {
@@ -25,7 +29,7 @@ pub fn put_export(out: &mut Vec<u8>, state: &State) {
         blobs.push((hash, data));
         hash
     };
-    let document = encode(&document(state, &[], &[], &mut put));
+    let document = encode(&document(state, &[], None, &[], &mut put)?);
     put(document);
     put_list(out, &blobs, |out, (hash, data)| {
         out.extend_from_slice(hash);
@@ -34,6 +38,7 @@ pub fn put_export(out: &mut Vec<u8>, state: &State) {
     put_window(out, &state.submissions.borrow());
     put_shelves(out, state);
     put_active(out, state);
+    Ok(())
 }
 
 /// The record of the last event that was forgotten, the number of events that only chunks have

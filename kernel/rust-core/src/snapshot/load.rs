@@ -15,21 +15,22 @@ use crate::journal::merkle::Tree;
 use crate::journal::ports::{BlobReader, Find};
 use crate::journal::record_codec::from_bytes;
 use crate::journal::records::{
-    CellId, EntryId, Principal, Record, Ref, RequestKey, Slot, Stamp, ENTROPY_BYTES,
+    CellId, EntryId, Principal, Record, Ref, Slot, Stamp, ENTROPY_BYTES,
 };
 use crate::journal::vocabulary::Word;
 use crate::limits::Limits;
 use crate::manifest::effective::Effective;
 use crate::snapshot::shape::{check_agrees, check_document, check_item};
-use crate::snapshot::take::{SnapshotLayers, FORMAT};
+use crate::snapshot::take::{SnapshotLayers, FORMATS};
 use crate::state::cell::{Cell, Content, Mail, OpenIntent, Root, Settling};
 use crate::state::cell_index::CellIndex;
-use crate::state::cells::Cells;
+use crate::state::cells::{Cells, WorkIndexes, WAITING_FORMAT};
 use crate::state::entry::read_keys;
 use crate::state::eras::{era_of, Era, Eras, ManifestOf};
 use crate::state::proposals::{Cast, Proposal, Proposals, Reported};
 use crate::state::state::{Ancestor, Halt, Mark, Owed, Settlement, State, StreamState};
 use crate::state::submissions::{Chunk, Submissions};
+use crate::state::work_item::read_intent;
 use crate::values::cbor::{decode_record, Key, Value, RECORD};
 use crate::values::digests::Hash;
 use crate::values::errors::{Failure, Outcome};
@@ -48,6 +49,12 @@ pub fn load(
     loader.state(find, limits)
 }
 
+/// The format of a document; None if it is none that is written. Python: `in_format_of`.
+pub fn format_of(document: &[u8]) -> Option<u64> {
+    let format = decoded(document).ok()?.get("format")?.as_nat()?;
+    FORMATS.contains(&format).then_some(format)
+}
+
 /// The parts of a snapshot that `rebase` needs. Damage as in `load`.
 pub fn layers(document: &Hash, read: &BlobReader) -> Outcome<SnapshotLayers> {
     let fields = fields(document, read)?;
@@ -58,6 +65,7 @@ pub fn layers(document: &Hash, read: &BlobReader) -> Outcome<SnapshotLayers> {
         frame: hash(&fields["frame"]),
         cells: indexes(&fields, read)?,
         chunks: chunks(&fields),
+        work: work_maps(&fields, read)?,
     })
 }
 
@@ -72,7 +80,7 @@ pub fn has_part(document: &Hash, blob: &Hash, read: &BlobReader) -> Outcome<bool
     {
         return Ok(true);
     }
-    for (_, index) in indexes(&fields, read)? {
+    for index in all_indexes(&fields, read)? {
         for node in index.nodes(|_| false) {
             if node? == *blob {
                 return Ok(true);
@@ -107,10 +115,10 @@ fn fields(document: &Hash, read: &BlobReader) -> Outcome<Fields> {
 pub fn check_fields(data: &[u8]) -> Outcome<Fields> {
     let value = decoded(data)?;
     match value.get("format") {
-        Some(Value::Int(number)) if *number == FORMAT.into() => {}
+        Some(Value::Int(number)) if FORMATS.iter().any(|format| *number == (*format).into()) => {}
         Some(Value::Int(number)) => {
             return Err(Failure::Damage(format!(
-                "the snapshot is of format {number}: expected {FORMAT} (a newer release wrote it)"
+                "the snapshot is of format {number}: expected 1 or 2 (a newer release wrote it)"
             )))
         }
         _ => return Err(Failure::damage("the snapshot's document is none that is written")),
@@ -119,7 +127,7 @@ pub fn check_fields(data: &[u8]) -> Outcome<Fields> {
     Ok(Fields(value))
 }
 
-fn decoded(data: &[u8]) -> Outcome<Value> {
+pub(crate) fn decoded(data: &[u8]) -> Outcome<Value> {
     decode_record(data, RECORD).map_err(|problem| {
         Failure::Damage(format!("a part of the snapshot is not canonical CBOR: {problem}"))
     })
@@ -136,6 +144,36 @@ fn indexes(fields: &Fields, read: &BlobReader) -> Outcome<Vec<(Rc<str>, CellInde
     Ok(indexes)
 }
 
+/// The maps of open work; None for a snapshot of format 1.
+fn work_maps(fields: &Fields, read: &BlobReader) -> Outcome<Option<WorkIndexes>> {
+    if nat(&fields["format"]) != WAITING_FORMAT {
+        return Ok(None);
+    }
+    let index = |row: &Value| match items(row) {
+        [root, count, ..] => CellIndex::new(maybe(root, hash), nat(count), read.clone()),
+        _ => unreachable!("a row that was checked"),
+    };
+    let maps = |name: &str| {
+        entries(&fields[name]).map(|(key, row)| Ok((key, index(row)?))).collect::<Outcome<_>>()
+    };
+    Ok(Some(WorkIndexes {
+        waiting: maps("waiting")?,
+        opened: maps("open")?,
+        timers: index(&fields["timers"])?,
+    }))
+}
+
+/// The indexes of cells, and the maps of open work.
+fn all_indexes(fields: &Fields, read: &BlobReader) -> Outcome<Vec<CellIndex>> {
+    let mut all: Vec<CellIndex> =
+        indexes(fields, read)?.into_iter().map(|(_, index)| index).collect();
+    if let Some(maps) = work_maps(fields, read)? {
+        all.extend(maps.waiting.into_values().chain(maps.opened.into_values()));
+        all.push(maps.timers);
+    }
+    Ok(all)
+}
+
 fn chunks(fields: &Fields) -> Vec<Chunk> {
     list(&fields["submissions"], |row| {
         let [number, chunk_hash, count] = row else { unreachable!("a row that was checked") };
@@ -145,23 +183,23 @@ fn chunks(fields: &Fields) -> Vec<Chunk> {
 
 // Parts of values whose shape was checked.
 
-fn none_written() -> Failure {
+pub(crate) fn none_written() -> Failure {
     Failure::damage("the snapshot is none that is written")
 }
 
-fn nat(value: &Value) -> u64 {
+pub(crate) fn nat(value: &Value) -> u64 {
     value.as_nat().expect("a number that was checked")
 }
 
-fn text(value: &Value) -> Rc<str> {
+pub(crate) fn text(value: &Value) -> Rc<str> {
     value.as_text().expect("a text that was checked").into()
 }
 
-fn data(value: &Value) -> Rc<[u8]> {
+pub(crate) fn data(value: &Value) -> Rc<[u8]> {
     value.as_bytes().expect("bytes that were checked").into()
 }
 
-fn hash(value: &Value) -> Hash {
+pub(crate) fn hash(value: &Value) -> Hash {
     value.as_bytes().and_then(|data| data.try_into().ok()).expect("a hash that was checked")
 }
 
@@ -173,11 +211,11 @@ fn flag(value: &Value) -> bool {
     *value == Value::Bool(true)
 }
 
-fn maybe<T>(value: &Value, read: impl FnOnce(&Value) -> T) -> Option<T> {
+pub(crate) fn maybe<T>(value: &Value, read: impl FnOnce(&Value) -> T) -> Option<T> {
     (*value != Value::Null).then(|| read(value))
 }
 
-fn items(value: &Value) -> &[Value] {
+pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_list().expect("a list that was checked")
 }
 
@@ -193,7 +231,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (Rc<str>, &Value)> {
     })
 }
 
-fn cell_id(value: &Value) -> CellId {
+pub(crate) fn cell_id(value: &Value) -> CellId {
     let [workflow, key] = items(value) else { unreachable!("a row that was checked") };
     CellId { workflow: text(workflow), key: data(key) }
 }
@@ -208,7 +246,7 @@ fn reference(value: &Value) -> Ref {
     Ref { hash: hash(blob), size: nat(size) }
 }
 
-fn slot(value: &Value) -> Slot {
+pub(crate) fn slot(value: &Value) -> Slot {
     match value {
         Value::Bytes(data) => Slot::Bytes(data[..].into()),
         _ => Slot::Ref(reference(value)),
@@ -271,14 +309,10 @@ impl Loader<'_> {
             ancestors: fields.get("ancestors").map_or(Vec::new(), |ancestors| {
                 list(ancestors, |row| Ancestor { world: hash(&row[0]), at: nat(&row[1]) })
             }),
-            cells: Cells::new(self.read.clone(), seq, &limits),
+            cells: Cells::new(self.read.clone(), seq, &limits, self.manifest_of.clone()),
             ring: VecDeque::new(),
             owed: VecDeque::new(),
-            intents: OrderedMap::default(),
             abandoned: OrderedMap::default(),
-            attempts: SeededMap::default(),
-            halts: SeededMap::default(),
-            streams: SeededMap::default(),
             submissions: RefCell::new(Submissions::new(
                 chunks(fields),
                 self.read.clone(),
@@ -392,6 +426,16 @@ impl Loader<'_> {
         for (name, index) in indexes(&self.fields, self.read)? {
             cells.shelf(&name).base = index;
         }
+        let maps = work_maps(&self.fields, self.read)?;
+        cells.rebase_work(maps.as_ref());
+        if let Some(waiting) = self.fields.get("waiting") {
+            for (name, row) in entries(waiting) {
+                cells.shelf(&name).undeclared_waiting = nat(&items(row)[2]).into();
+            }
+        }
+        for (hash, effective) in self.manifests.borrow().iter() {
+            cells.intents.keep(*hash, effective.clone());
+        }
         self.items("cells", |row| {
             let cell = self.cell(row, roots)?;
             cells.shelf(&cell.id.workflow);
@@ -412,16 +456,19 @@ impl Loader<'_> {
         })?;
         self.items("intents", |row| {
             let intent = self.intent(row)?;
-            state.intents.insert(intent.intent, intent);
+            state.cells.intents.open(intent);
             Ok(())
         })?;
+        let at_rest = state.cells.intents.base.values().map(CellIndex::count);
+        state.cells.intents.count = at_rest.fold(state.cells.intents.count, u64::saturating_add);
         self.items("abandoned", |row| {
             let intent = self.intent(row)?;
             state.abandoned.insert(intent.intent, intent);
             Ok(())
         })?;
         self.items("attempts", |row| {
-            state.attempts.insert(hash(&row[0]), nat(&row[1]));
+            let attempts = state.cells.intents.attempts.get_mut();
+            attempts.insert(hash(&row[0]), nat(&row[1]));
             Ok(())
         })?;
         self.items("streams", |row| {
@@ -434,7 +481,7 @@ impl Loader<'_> {
                 since_ns: nat(since_ns),
                 recent: nat(recent),
             };
-            state.streams.insert(hash(intent), stream);
+            state.cells.intents.streams.insert(hash(intent), stream);
             Ok(())
         })?;
         self.items("halts", |row| {
@@ -449,7 +496,7 @@ impl Loader<'_> {
                 code: text(code),
                 problem: maybe(problem, text),
             };
-            state.halts.insert(hash(intent), halt);
+            state.cells.intents.halts.insert(hash(intent), halt);
             Ok(())
         })?;
         self.items("world_keys", |row| {
@@ -469,32 +516,7 @@ impl Loader<'_> {
     }
 
     fn intent(&self, row: &[Value]) -> Outcome<Rc<OpenIntent>> {
-        let [intent, cell, workflow_hash, seq, index, opened_ns, manifest, effect, params, params_hash, key, idempotency_key, issuer_ref] =
-            row
-        else {
-            unreachable!("a row that was checked")
-        };
-        let under = self.manifest(&hash(manifest))?;
-        let effect = under.effects.get(&*text(effect)).cloned().ok_or_else(none_written)?;
-        Ok(Rc::new(OpenIntent {
-            intent: hash(intent),
-            cell: cell_id(cell),
-            workflow_hash: hash(workflow_hash),
-            seq: nat(seq),
-            index: nat(index),
-            opened_ns: nat(opened_ns),
-            under,
-            effect,
-            params: slot(params),
-            params_hash: hash(params_hash),
-            key: match key {
-                Value::Null => None,
-                Value::Text(_) => Some(RequestKey::Text(text(key))),
-                _ => Some(RequestKey::Bytes(data(key))),
-            },
-            idempotency_key: text(idempotency_key),
-            issuer_ref: maybe(issuer_ref, text),
-        }))
+        read_intent(row, |hash| self.manifest(hash))
     }
 
     fn cell(&self, row: &[Value], roots: &Roots) -> Outcome<Cell> {

@@ -10,6 +10,9 @@ use crate::journal::records::{CellId, ENTROPY_BYTES};
 use crate::journal::vocabulary::{
     ApplyMode, ClosedStatus, HaltPhase, ProposalStatus, SettledStatus, TerminalStatus, Vote, Word,
 };
+use crate::manifest::builtins::TIMER;
+use crate::state::cell::SharedCell;
+use crate::state::cells::WAITING_FORMAT;
 use crate::state::proposals::{CLOSED_KEPT, PROPOSALS_MAX};
 use crate::state::state::{Debt, State};
 use crate::values::cbor::{Key, Value};
@@ -157,6 +160,12 @@ const ACTIVE: [Shape; 14] = [
 const OWED: [Shape; 6] = [HASH, word::<Debt>(), NAT, NAT, MAYBE_TEXT, NAT];
 const OPTIONS_OF_A_CELL: Shape = Shape::Fields(&[], &[("version", NAT), ("kept", Shape::True)]);
 
+/// The open work of a cell that only waits (SN-15).
+pub static WORK_ITEM: Shape = Shape::Some(&Shape::Row(&[INTENT, Shape::Maybe(&Shape::Positive)]));
+
+/// Where an open intent of a cell is that only waits (SN-15).
+pub static OPENED: Shape = Shape::Row(&[CELL, NAT, NAT]);
+
 /// The shape of the items of open work, by page name (SN-6).
 pub static ITEMS: [Field; 9] = [
     ("roots", Shape::Row(&[NAT, NAT, Shape::Bytes(ENTROPY_BYTES), NAT])),
@@ -235,13 +244,22 @@ static OPTIONS: [Field; 5] = [
     ("ancestors", Shape::List(&Shape::Row(&[HASH, NAT]))),
 ];
 
+/// The fields that only a document of format 2 has.
+static MAPS: [Field; 3] = [
+    ("waiting", Shape::Map(&Shape::Row(&[HASH, Shape::Positive, NAT]))),
+    ("open", Shape::Map(&Shape::Row(&[HASH, Shape::Positive]))),
+    ("timers", Shape::Row(&[Shape::Maybe(&HASH), NAT])),
+];
+
 /// The last record of any journal: what a world counts of its records never exceeds 64 bits.
 const SEQ_MAX: u64 = (1 << 63) - 1;
 
-/// Check the fields of a document, whose `format` is that of this release. It is Damage if a field
+/// Check the fields of a document, whose `format` is one of this release. It is Damage if a field
 /// is missing, unknown, or of another type.
 pub fn check_document(value: &Value) -> Outcome<()> {
-    for (name, _) in &DOCUMENT {
+    let has_maps = value.get("format").and_then(Value::as_nat) == Some(WAITING_FORMAT);
+    let maps = if has_maps { &MAPS[..] } else { &[] };
+    for (name, _) in DOCUMENT.iter().chain(maps) {
         if value.get(name).is_none() {
             return damage(format!("the snapshot has no {name}"));
         }
@@ -251,7 +269,8 @@ pub fn check_document(value: &Value) -> Outcome<()> {
             Key::Text(name) => name.clone(),
             Key::Int(number) => number.to_string(),
         };
-        let Some(shape) = shape_of(key, &DOCUMENT, &OPTIONS) else {
+        let shape = shape_of(key, &DOCUMENT, &OPTIONS).or_else(|| shape_of(key, maps, &[]));
+        let Some(shape) = shape else {
             return damage(format!("the snapshot has {}, which is no field of it", quoted(&name)));
         };
         if !shape.fits(field_value) {
@@ -297,22 +316,28 @@ pub fn check_item(name: &str, item: &Value) -> Outcome<()> {
 /// Check the facts about open work that a snapshot states in more than one place. It is Damage if
 /// two places contradict each other.
 pub fn check_agrees(state: &State) -> Outcome<()> {
-    let agreed = [
-        ("ring", ring_agrees(state)),
-        ("intents", intents_agree(state)),
-        ("owed", owed_agrees(state)),
-        ("streams", state.streams.keys().all(|intent| state.intents.contains_key(intent))),
-        ("halts", halts_agree(state)),
-        (
-            "attempts",
-            state.attempts.keys().all(|intent| {
-                state.intents.contains_key(intent) || state.abandoned.contains_key(intent)
-            }),
-        ),
-        ("cells", cells_agree(state)),
-        ("manifest", state.manifest.is_none() == (state.manifest_seq == 0)),
-        ("proposals", proposals_agree(state)),
-    ];
+    let are_intents_right = intents_agree(state);
+    // It loads the cells whose intents are owed.
+    let is_owed_right = owed_agrees(state)?;
+    let loaded = state.cells.intents.loaded.borrow();
+    let agreed =
+        [
+            ("ring", ring_agrees(state)),
+            ("intents", are_intents_right),
+            ("owed", is_owed_right),
+            ("streams", state.streams().keys().all(|intent| loaded.contains_key(intent))),
+            ("halts", halts_agree(state)),
+            (
+                "attempts",
+                state.cells.intents.attempts.borrow().keys().all(|intent| {
+                    loaded.contains_key(intent) || state.abandoned.contains_key(intent)
+                }),
+            ),
+            ("cells", cells_agree(state)),
+            ("waiting", waiting_agrees(state)),
+            ("manifest", state.manifest.is_none() == (state.manifest_seq == 0)),
+            ("proposals", proposals_agree(state)),
+        ];
     match agreed.iter().find(|(_, is_so)| !is_so) {
         None => Ok(()),
         Some((name, _)) => {
@@ -336,29 +361,53 @@ fn ring_agrees(state: &State) -> bool {
 }
 
 fn intents_agree(state: &State) -> bool {
+    let loaded = state.cells.intents.loaded.borrow();
     let mut waiting = 0;
     for (id, cell) in state.cells.active.iter() {
         let cell = cell.borrow();
         waiting += cell.inflight.len();
-        let is_open = |intent| state.intents.get(intent).is_some_and(|open| open.cell == *id);
+        let is_open = |intent| loaded.get(intent).is_some_and(|open| open.cell == *id);
         if !cell.inflight.iter().all(is_open) {
             return false;
         }
     }
-    waiting == state.intents.len()
+    waiting == loaded.len()
 }
 
-fn owed_agrees(state: &State) -> bool {
-    state.owed.iter().all(|owed| {
-        state.intents.contains_key(&owed.intent)
-            && (owed.debt == Debt::Settle) == owed.settlement.is_some()
-    })
+/// Check the numbers of the maps of open work, and that no cell is in the pages instead.
+fn waiting_agrees(state: &State) -> bool {
+    let cells = &state.cells;
+    let waiting: Vec<_> =
+        cells.shelves.values().filter(|shelf| shelf.waiting.count() > 0).collect();
+    let is_each_right = waiting.iter().all(|shelf| {
+        let most = shelf.undeclared().min(shelf.waiting.count().into());
+        shelf.undeclared_waiting <= most && shelf.waiting.count() <= shelf.base.count()
+    });
+    let waiting: u128 = waiting.iter().map(|shelf| u128::from(shelf.waiting.count())).sum();
+    let opened: u128 = cells.intents.base.values().map(|index| u128::from(index.count())).sum();
+    let timers = cells.intents.base.get(TIMER).map_or(0, |index| index.count());
+    let is_paged = |cell: &SharedCell| cells.may_wait(&cell.borrow());
+    is_each_right
+        && waiting <= opened
+        && timers == cells.intents.timers.count()
+        && !(cells.rests_waiting && cells.active.values().any(is_paged))
+}
+
+fn owed_agrees(state: &State) -> Outcome<bool> {
+    for owed in &state.owed {
+        if !state.cells.is_open(&owed.intent)?
+            || (owed.debt == Debt::Settle) != owed.settlement.is_some()
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn halts_agree(state: &State) -> bool {
-    state.halts.iter().all(|(intent, halt)| {
-        state
-            .intents
+    let loaded = state.cells.intents.loaded.borrow();
+    state.halts().iter().all(|(intent, halt)| {
+        loaded
             .get(intent)
             .is_some_and(|intent| 0 < halt.attempt && halt.attempt <= state.attempt(intent))
     })

@@ -9,22 +9,28 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::journal::record_codec::to_bytes;
-use crate::journal::records::{CellId, Record, Ref, RequestKey, Slot};
+use crate::journal::records::{Record, Ref, Slot};
 use crate::journal::vocabulary::Word;
 use crate::limits::Limits;
-use crate::state::cell::{Cell, Content, Mail, OpenIntent, Root, Settling, SharedCell};
+use crate::state::cell::{Cell, Content, Mail, Root, Settling, SharedCell};
 use crate::state::cell_index::{CellIndex, Put};
+use crate::state::cells::{WorkIndexes, WAITING_FORMAT};
 use crate::state::entry::pack_keys;
 use crate::state::proposals::{Proposal, Proposals};
 use crate::state::state::{Halt, Owed, State, StreamState};
 use crate::state::submissions::Chunk;
+use crate::state::work_item::{put_id, put_intent, put_maybe_text, put_ref, put_slot, Work};
 use crate::values::cbor::{
     encode, put_array, put_bool, put_bytes, put_map, put_nat, put_null, put_text, Key, Value,
 };
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::Outcome;
 
-pub const FORMAT: u64 = 1;
+/// The formats that are read and written. In the first, open work is in pages alone.
+pub const FORMATS: [u64; 2] = [1, WAITING_FORMAT];
+
+/// The format of the state's limits, as an argument of `take`.
+pub const DEFAULT: u64 = 0;
 
 /// A snapshot: its document's hash and size, and the layers for `rebase`. Indexes are sorted by the
 /// names of their workflows.
@@ -35,18 +41,26 @@ pub struct SnapshotLayers {
     pub frame: Hash,
     pub cells: Vec<(Rc<str>, CellIndex)>,
     pub chunks: Vec<Chunk>,
+    /// The maps of open work; None for a snapshot of format 1.
+    pub work: Option<WorkIndexes>,
 }
 
-/// Write `state`, which must be at the end of a frame. The state does not change.
+/// Write `state`, which must be at the end of a frame, in one of `FORMATS` or in
+/// `DEFAULT`. The state does not change.
 ///
 /// `put` receives every blob that the base of `state` does not have, some that it has, and the
 /// document last. Spilled states are stored already and are not put. Damage if a part of the index
 /// cannot be read.
-pub fn take(state: &State, put: Put) -> Outcome<SnapshotLayers> {
+pub fn take(state: &State, put: Put, format: u64) -> Outcome<SnapshotLayers> {
     assert!(state.next_seq == state.tip.seq + 1, "a snapshot in the middle of a frame");
+    let format = if format == DEFAULT { state.limits.snapshot_format } else { format };
     let cells = state.cells.indexed(put)?;
+    let work = match format {
+        WAITING_FORMAT => Some(state.cells.indexed_work(put)?),
+        _ => None,
+    };
     let chunks = state.submissions.borrow_mut().chunks(put)?;
-    let document = encode(&document(state, &cells, &chunks, put));
+    let document = encode(&document(state, &cells, work.as_ref(), &chunks, put)?);
     let size = document.len() as u64;
     Ok(SnapshotLayers {
         document: put(document),
@@ -55,14 +69,20 @@ pub fn take(state: &State, put: Put) -> Outcome<SnapshotLayers> {
         frame: state.tip.frame,
         cells,
         chunks,
+        work,
     })
 }
 
 /// Continue from a durable snapshot of this or an earlier state, so that cells that did not change
 /// since may leave memory. No read returns another result than before.
-pub fn rebase(state: &mut State, layers: &SnapshotLayers) {
+pub fn rebase(state: &mut State, layers: &SnapshotLayers) -> Outcome<()> {
+    if layers.work.is_none() {
+        state.cells.wake_waiting()?;
+    }
     state.cells.rebase(&layers.cells, layers.at);
+    state.cells.rebase_work(layers.work.as_ref());
     state.submissions.get_mut().rebase(&layers.chunks, layers.at);
+    Ok(())
 }
 
 // The document
@@ -91,11 +111,12 @@ fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
 pub(super) fn document(
     state: &State,
     indexes: &[(Rc<str>, CellIndex)],
+    maps: Option<&WorkIndexes>,
     chunks: &[Chunk],
     put: Put,
-) -> Value {
+) -> Outcome<Value> {
     let mut fields = vec![
-        ("format", nat(FORMAT)),
+        ("format", nat(if maps.is_some() { WAITING_FORMAT } else { 1 })),
         ("world", hash(&state.tip.world)),
         ("seq", nat(state.tip.seq)),
         ("frame", hash(&state.tip.frame)),
@@ -128,8 +149,11 @@ pub(super) fn document(
                 Value::List(vec![nat(chunk.number), hash(&chunk.hash), nat(chunk.count)])
             }),
         ),
-        ("work", work(state, put)),
+        ("work", work(state, put, maps.is_none())?),
     ];
+    if let Some(maps) = maps {
+        fields.extend(map_fields(state, maps));
+    }
     if !state.eras.is_one() {
         let eras = list(state.eras.all(), |era| {
             let in_place = list(&era.in_place, |name| text(name));
@@ -147,7 +171,18 @@ pub(super) fn document(
         fields.push(("window_ns", nat(state.window_ns)));
     }
     fields.extend(proposals(&state.proposals));
-    map(fields)
+    Ok(map(fields))
+}
+
+/// The maps of open work, which pages do not have (SN-15).
+fn map_fields(state: &State, maps: &WorkIndexes) -> [(&'static str, Value); 3] {
+    let row = |index: &CellIndex| vec![index.root().map_or(Value::Null, hash), nat(index.count())];
+    let waiting = maps.waiting.iter().map(|(name, index)| {
+        let undeclared = Value::Int(state.cells.undeclared_waiting(name));
+        (&**name, Value::List([row(index), vec![undeclared]].concat()))
+    });
+    let opened = maps.opened.iter().map(|(effect, index)| (&**effect, Value::List(row(index))));
+    [("waiting", map(waiting)), ("open", map(opened)), ("timers", Value::List(row(&maps.timers)))]
 }
 
 fn indexed_cells(state: &State, indexes: &[(Rc<str>, CellIndex)]) -> Value {
@@ -231,9 +266,9 @@ impl Pages<'_> {
     }
 }
 
-fn work(state: &State, put: Put) -> Value {
-    let mut cells: Vec<&SharedCell> = state.cells.active.values().collect();
-    cells.sort_by(|one, other| one.borrow().id.cmp(&other.borrow().id));
+/// The pages of all open work, or of that which the maps do not have.
+fn work(state: &State, put: Put, is_paged: bool) -> Outcome<Value> {
+    let (cells, works) = paged_work(state, is_paged)?;
     let mut kinds: Vec<(&str, Value)> = Vec::new();
     let mut paged = |name: &'static str, write: &dyn Fn(&mut Pages)| {
         let limits = &state.limits;
@@ -242,8 +277,8 @@ fn work(state: &State, put: Put) -> Value {
         pages.end();
         kinds.push((name, Value::List(pages.hashes)));
     };
-    if !state.halts.is_empty() {
-        let halts: BTreeMap<&Hash, &Halt> = state.halts.iter().collect();
+    if !state.halts().is_empty() {
+        let halts: BTreeMap<&Hash, &Halt> = state.halts().iter().collect();
         paged("halts", &|pages| {
             halts.iter().for_each(|(intent, halt)| pages.add(|out| put_halt(out, intent, halt)));
         });
@@ -253,22 +288,29 @@ fn work(state: &State, put: Put) -> Value {
     paged("ring", &|pages| state.ring.iter().for_each(|id| pages.add(|out| put_id(out, id))));
     paged("owed", &|pages| state.owed.iter().for_each(|owed| pages.add(|out| put_owed(out, owed))));
     paged("intents", &|pages| {
-        state.intents.values().for_each(|intent| pages.add(|out| put_intent(out, intent)));
+        works.iter().for_each(|(intent, _)| pages.add(|out| put_intent(out, intent)));
     });
     paged("abandoned", &|pages| {
         state.abandoned.values().for_each(|intent| pages.add(|out| put_intent(out, intent)));
     });
-    let attempts: BTreeMap<&Hash, &u64> = state.attempts.iter().collect();
+    let known = state.cells.intents.attempts.borrow();
+    let mut attempts: BTreeMap<Hash, u64> =
+        works.iter().filter_map(|(intent, attempt)| Some((intent.intent, (*attempt)?))).collect();
+    for intent in state.abandoned.keys() {
+        if let Some(attempt) = known.get(intent) {
+            attempts.insert(*intent, *attempt);
+        }
+    }
     paged("attempts", &|pages| {
         attempts.iter().for_each(|(intent, last)| {
             pages.add(|out| {
                 put_array(out, 2);
-                put_bytes(out, *intent);
-                put_nat(out, **last);
+                put_bytes(out, intent);
+                put_nat(out, *last);
             });
         });
     });
-    let streams: BTreeMap<&Hash, &StreamState> = state.streams.iter().collect();
+    let streams: BTreeMap<&Hash, &StreamState> = state.streams().iter().collect();
     paged("streams", &|pages| {
         streams
             .iter()
@@ -286,10 +328,33 @@ fn work(state: &State, put: Put) -> Value {
             });
         });
     });
-    map(kinds)
+    Ok(map(kinds))
 }
 
-fn roots(state: &State, cells: &[&SharedCell]) -> BTreeMap<u64, Rc<Root>> {
+/// The cells and the intents of the pages, in their order.
+fn paged_work(state: &State, is_paged: bool) -> Outcome<(Vec<SharedCell>, Work)> {
+    let mut cells: Vec<SharedCell>;
+    let mut works = Work::new();
+    if is_paged {
+        cells = state.cells.unrested().collect::<Outcome<_>>()?;
+        works = state.cells.each_intent()?.collect::<Outcome<_>>()?;
+    } else {
+        let active = state.cells.active.values();
+        cells = active.filter(|cell| !state.cells.may_wait(&cell.borrow())).cloned().collect();
+        let attempts = state.cells.intents.attempts.borrow();
+        for cell in &cells {
+            for intent in state.cells.intents_of(&cell.borrow())? {
+                let attempt = attempts.get(&intent.intent).copied();
+                works.push((intent, attempt));
+            }
+        }
+        works.sort_by_key(|(intent, _)| (intent.seq, intent.index));
+    }
+    cells.sort_by(|one, other| one.borrow().id.cmp(&other.borrow().id));
+    Ok((cells, works))
+}
+
+fn roots(state: &State, cells: &[SharedCell]) -> BTreeMap<u64, Rc<Root>> {
     let mut roots = BTreeMap::new();
     for cell in cells {
         for mail in &cell.borrow().mailbox {
@@ -309,12 +374,6 @@ fn put_root(out: &mut Vec<u8>, root: &Root) {
     put_nat(out, stamp.ns);
     put_bytes(out, &stamp.entropy);
     put_nat(out, root.steps.get());
-}
-
-fn put_id(out: &mut Vec<u8>, id: &CellId) {
-    put_array(out, 2);
-    put_text(out, &id.workflow);
-    put_bytes(out, &id.key);
 }
 
 fn put_owed(out: &mut Vec<u8>, owed: &Owed) {
@@ -349,47 +408,6 @@ fn put_halt(out: &mut Vec<u8>, intent: &Hash, halt: &Halt) {
     put_nat(out, halt.since_ns);
     put_text(out, &halt.code);
     put_maybe_text(out, halt.problem.as_deref());
-}
-
-fn put_intent(out: &mut Vec<u8>, intent: &OpenIntent) {
-    put_array(out, 13);
-    put_bytes(out, &intent.intent);
-    put_id(out, &intent.cell);
-    put_bytes(out, &intent.workflow_hash);
-    put_nat(out, intent.seq);
-    put_nat(out, intent.index);
-    put_nat(out, intent.opened_ns);
-    put_bytes(out, intent.manifest());
-    put_text(out, &intent.effect.name);
-    put_slot(out, &intent.params);
-    put_bytes(out, &intent.params_hash);
-    match &intent.key {
-        None => put_null(out),
-        Some(RequestKey::Text(key)) => put_text(out, key),
-        Some(RequestKey::Bytes(key)) => put_bytes(out, key),
-    }
-    put_text(out, &intent.idempotency_key);
-    put_maybe_text(out, intent.issuer_ref.as_deref());
-}
-
-fn put_slot(out: &mut Vec<u8>, slot: &Slot) {
-    match slot {
-        Slot::Bytes(data) => put_bytes(out, data),
-        Slot::Ref(reference) => put_ref(out, &reference.hash, reference.size),
-    }
-}
-
-fn put_ref(out: &mut Vec<u8>, hash: &Hash, size: u64) {
-    put_array(out, 2);
-    put_bytes(out, hash);
-    put_nat(out, size);
-}
-
-fn put_maybe_text(out: &mut Vec<u8>, text: Option<&str>) {
-    match text {
-        Some(text) => put_text(out, text),
-        None => put_null(out),
-    }
 }
 
 fn put_maybe_bytes(out: &mut Vec<u8>, data: Option<&[u8]>) {

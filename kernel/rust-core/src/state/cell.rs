@@ -278,6 +278,16 @@ impl Cell {
             && self.fault.is_none()
     }
 
+    /// Whether the cell waits for receipts and has nothing else to do.
+    pub fn only_waits(&self) -> bool {
+        !self.inflight.is_empty()
+            && self.state.is_some()
+            && self.mailbox.is_empty()
+            && !self.in_ring
+            && !self.runs
+            && self.fault.is_none()
+    }
+
     /// Forget an intent in flight; false if it was not.
     pub fn land(&mut self, intent: &Hash) -> bool {
         match self.inflight.iter().position(|other| other == intent) {

@@ -1,7 +1,7 @@
 //! Keep the cells of a world in four layers, few of them in memory (spec/state.md, SN-10;
 //! `kernel/aos/core/state/cells.py`).
 //!
-//! - active: cells with mail, open intents, a fault or a place in the ring: always in memory
+//! - active: cells with mail, a fault or a place in the ring: always in memory
 //! - resting: cells that came to rest or were read most recently: in memory, bounded per workflow
 //! - delta: other cells that changed since the snapshot: packed entries, and tombstones
 //! - base: all other cells: the workflow's index in the last snapshot, in the blob store
@@ -9,6 +9,9 @@
 //! A read searches the layers from top to bottom; the first one that has the cell, or has it as
 //! deleted, decides. The layer of a cell changes no result: the same records give the same cells
 //! and the same roots, whatever the bounds are.
+//!
+//! A cell that only waits for receipts rests, too, with its open intents, if the base holds open
+//! work (SN-14); else it is active.
 //!
 //! A cell is *dirty* if a record after the snapshot's changed it, otherwise *clean* (SN-11).
 
@@ -25,12 +28,18 @@ use crate::limits::Limits;
 use crate::state::cell::{Cell, SharedCell};
 use crate::state::cell_index::{CellIndex, Put};
 use crate::state::entry::{entry_of, entry_references, pack_keys, Entry};
+use crate::state::eras::ManifestOf;
+use crate::state::open_intents::OpenIntents;
 use crate::state::spilling::Spilling;
+use crate::state::work_item::{cell_of_work, opened_entry, read_work, timer_key, work_item, Work};
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::{Failure, Outcome};
 
 /// Default number of cells in the resting layer of one workflow; the host sets it by `keep`.
 pub const RESTING_MAX: usize = 4096;
+
+/// The format of snapshots that hold the open work of cells that only wait.
+pub const WAITING_FORMAT: u64 = 2;
 
 /// Packed cells that `tidy` checks whenever a cell comes to rest after a rebase.
 const TIDIED: usize = 8;
@@ -49,23 +58,69 @@ pub struct Packed {
     pub state: Option<Rc<[u8]>>,
     /// The bytes of the idempotency keys; None if there are none or they were spilled.
     pub keys: Option<Rc<[u8]>>,
+    /// The open work of a cell that waits.
+    work: Option<PackedWork>,
+}
+
+/// The open work of a packed cell.
+#[derive(Clone)]
+struct PackedWork {
+    intents: Rc<[Hash]>,
+    item: WorkBytes,
+}
+
+/// The bytes of a work item, or their hash once they were spilled.
+#[derive(Clone)]
+enum WorkBytes {
+    Kept(Rc<[u8]>),
+    Spilled(Hash),
 }
 
 impl Packed {
-    /// A cell at rest, which has a state.
-    fn of(cell: &Cell) -> Self {
+    /// A cell at rest, which has a state, and its open work.
+    fn of(cell: &Cell, work: &Work) -> Self {
+        let work = (!work.is_empty()).then(|| PackedWork {
+            intents: work.iter().map(|(intent, _)| intent.intent).collect(),
+            item: WorkBytes::Kept(work_item(work).into()),
+        });
         Packed {
             changed: cell.changed,
             entry: Some(entry_of(cell)),
             state: cell.state_bytes().cloned(),
             keys: pack_keys(&cell.keys).map(Into::into),
+            work,
         }
+    }
+
+    /// The bytes that leave memory when this cell is spilled.
+    fn blobs(&self) -> impl Iterator<Item = &Rc<[u8]>> {
+        let work = self.work.as_ref().and_then(|work| match &work.item {
+            WorkBytes::Kept(item) => Some(item),
+            WorkBytes::Spilled(_) => None,
+        });
+        [self.state.as_ref(), self.keys.as_ref(), work].into_iter().flatten()
     }
 
     /// Bytes that spilling this cell frees; 0 if nothing is left to spill.
     fn size(&self) -> u64 {
-        let size = |data: &Option<Rc<[u8]>>| data.as_ref().map_or(0, |data| data.len() as u64);
-        size(&self.state) + size(&self.keys)
+        self.blobs().map(|data| data.len() as u64).sum()
+    }
+
+    /// The cell when its bytes are in the blob store.
+    fn spilled(self) -> Packed {
+        let work = self.work.map(|work| PackedWork {
+            item: match work.item {
+                WorkBytes::Kept(item) => WorkBytes::Spilled(content_hash(&item)),
+                spilled => spilled,
+            },
+            ..work
+        });
+        Packed { state: None, keys: None, work, ..self }
+    }
+
+    /// The open intents of the cell.
+    fn waits(&self) -> &[Hash] {
+        self.work.as_ref().map_or(&[], |work| &work.intents)
     }
 }
 
@@ -90,17 +145,42 @@ pub struct Shelf {
     pub declared: [i128; 2],
     /// The record of the migration that made the base; 0 if no migration made it.
     pub since: u64,
+    /// The open work of cells that only waited when the last snapshot was taken.
+    pub waiting: CellIndex,
+    /// Key hashes whose entry in `waiting` is older than the base, which a migration made.
+    ended: BTreeSet<Hash>,
+    /// Number of cells that rest while they wait, and whose module declares no terminal status.
+    pub undeclared_waiting: i128,
 }
 
 impl Shelf {
     fn new(base: CellIndex) -> Self {
-        Shelf { base, layers: RefCell::default(), count: 0, declared: [0, 0], since: 0 }
+        Shelf {
+            waiting: base.clone(),
+            base,
+            layers: RefCell::default(),
+            count: 0,
+            declared: [0, 0],
+            since: 0,
+            ended: BTreeSet::new(),
+            undeclared_waiting: 0,
+        }
     }
 
     /// Number of cells whose module declares no terminal status.
     pub fn undeclared(&self) -> i128 {
         self.count - self.declared.iter().sum::<i128>()
     }
+}
+
+/// The open work of cells that only wait, in a snapshot (SN-15).
+pub struct WorkIndexes {
+    /// For each workflow, the work of its cells by the hash of their key.
+    pub waiting: BTreeMap<Rc<str>, CellIndex>,
+    /// For each effect, the cells of its intents by their hash.
+    pub opened: BTreeMap<Rc<str>, CellIndex>,
+    /// The intents of timers by the time at which they are due.
+    pub timers: CellIndex,
 }
 
 /// A mapping of (workflow, key) to cell, over the four layers of all workflows.
@@ -127,6 +207,10 @@ pub struct Cells {
     pub shelves: OrderedMap<Rc<str>, Shelf>,
     /// The record that the base was taken after; a cell with a later `changed` is dirty.
     pub at: u64,
+    /// Whether the base holds open work, so that a cell that only waits may rest.
+    pub rests_waiting: bool,
+    /// The open intents of all cells.
+    pub intents: OpenIntents,
     spilling: RefCell<Spilling>,
     /// Reads index nodes, states and keys: durable ones, and those of frames on their way.
     read: BlobReader,
@@ -137,11 +221,13 @@ pub struct Cells {
 }
 
 impl Cells {
-    pub fn new(read: BlobReader, at: u64, limits: &Limits) -> Self {
+    pub fn new(read: BlobReader, at: u64, limits: &Limits, manifest_of: ManifestOf) -> Self {
         Cells {
             active: OrderedMap::default(),
             shelves: OrderedMap::default(),
             at,
+            rests_waiting: limits.snapshot_format == WAITING_FORMAT,
+            intents: OpenIntents::new(read.clone(), manifest_of),
             spilling: RefCell::new(Spilling::new(limits)),
             read,
             resting_max: RESTING_MAX,
@@ -154,7 +240,9 @@ impl Cells {
         for name in self.workflows() {
             let shelf = self.shelf(&name);
             shelf.base = shelf.base.reading_with(read.clone());
+            shelf.waiting = shelf.waiting.reading_with(read.clone());
         }
+        self.intents.read_with(read.clone());
         self.read = read;
     }
 
@@ -214,7 +302,8 @@ impl Cells {
     pub fn statuses(&self, workflow: &str) -> [i128; 4] {
         let mut counts = [0; 4];
         let Some(shelf) = self.shelves.get(workflow) else { return counts };
-        counts[CellStatus::Running as usize] = shelf.undeclared();
+        counts[CellStatus::Running as usize] = shelf.undeclared() - shelf.undeclared_waiting;
+        counts[CellStatus::Waiting as usize] = shelf.undeclared_waiting;
         counts[CellStatus::Completed as usize] = shelf.declared[0];
         counts[CellStatus::Failed as usize] = shelf.declared[1];
         for cell in self.active_of(workflow) {
@@ -235,11 +324,140 @@ impl Cells {
         self.active.iter().filter(move |(id, _)| &*id.workflow == workflow).map(|(_, cell)| cell)
     }
 
-    /// The active cells of one workflow in the order of their key hashes.
-    pub fn sorted_active_of(&self, workflow: &str) -> Vec<SharedCell> {
-        let mut cells: Vec<SharedCell> = self.active_of(workflow).cloned().collect();
-        cells.sort_by_cached_key(|cell| content_hash(&cell.borrow().id.key));
-        cells
+    /// The cells that are not idle, by workflow and then by the hash of the key: those with work, a
+    /// fault or open intents. Cells that are not in memory are decoded one by one.
+    pub fn unrested(&self) -> Listing<'_> {
+        let names = self.workflows().into_iter();
+        Box::new(names.flat_map(|workflow| self.unrested_of(&workflow)))
+    }
+
+    /// As `unrested`, of one workflow.
+    pub fn unrested_of(&self, workflow: &str) -> Listing<'_> {
+        let Some((name, shelf)) = self.shelves.get_entry(workflow) else {
+            return Box::new(std::iter::empty());
+        };
+        let mut above: BTreeMap<Hash, Above> = BTreeMap::new();
+        let layers = shelf.layers.borrow();
+        for (id, packed) in layers.delta.iter().filter(|(_, packed)| packed.work.is_some()) {
+            above.insert(content_hash(&id.key), Above::Packed(packed.clone()));
+        }
+        let resting = layers.resting.values().filter(|cell| !cell.borrow().inflight.is_empty());
+        for cell in resting.chain(self.active_of(workflow)) {
+            above.insert(content_hash(&cell.borrow().id.key), Above::Cell(cell.clone()));
+        }
+        drop(layers);
+        let mut above = above.into_iter().peekable();
+        let mut base = shelf
+            .waiting
+            .items(None)
+            .filter_map(move |item| self.visible(shelf, item).transpose())
+            .peekable();
+        Box::new(std::iter::from_fn(move || {
+            let is_above = match (above.peek(), base.peek()) {
+                (None, None) => return None,
+                (Some((one, _)), Some(Ok((other, _)))) => one < other,
+                (Some(_), None) => true,
+                (_, Some(_)) => false,
+            };
+            if !is_above {
+                return base.next().map(|item| self.waiting_in_base(name, shelf, item?));
+            }
+            let (_, above) = above.next()?;
+            Some(match above {
+                Above::Cell(cell) => Ok(cell),
+                Above::Packed(packed) => self.packed_cell(name, &packed),
+            })
+        }))
+    }
+
+    /// An item of the base's open work, unless a layer above it decides about its cell.
+    fn visible(
+        &self,
+        shelf: &Shelf,
+        item: Outcome<(Hash, Vec<u8>)>,
+    ) -> Outcome<Option<(Hash, Vec<u8>)>> {
+        let (hash, work) = item?;
+        let is_hidden = shelf.ended.contains(&hash) || self.is_above(shelf, &cell_of_work(&work)?);
+        Ok((!is_hidden).then_some((hash, work)))
+    }
+
+    fn waiting_in_base(
+        &self,
+        workflow: &Rc<str>,
+        shelf: &Shelf,
+        (hash, work): (Hash, Vec<u8>),
+    ) -> Outcome<SharedCell> {
+        let Some(data) = shelf.base.get(&hash)? else {
+            return Err(Failure::Damage(format!(
+                "a cell of {workflow} waits, and the snapshot does not have it"
+            )));
+        };
+        let cell = self.cell(workflow, &Entry::new(data), None)?;
+        self.show_waiting(cell, Some(&work))
+    }
+
+    /// Give a copy of a cell its open intents, which are not loaded.
+    fn show_waiting(&self, cell: SharedCell, work: Option<&[u8]>) -> Outcome<SharedCell> {
+        if let Some(work) = work {
+            let work = read_work(work, |hash| self.intents.manifest(hash))?;
+            let inflight = &mut cell.borrow_mut().inflight;
+            inflight.extend(work.iter().map(|(intent, _)| intent.intent));
+        }
+        Ok(cell)
+    }
+
+    fn packed_cell(&self, workflow: &Rc<str>, packed: &Packed) -> Outcome<SharedCell> {
+        let entry = packed.entry.as_ref().expect("a tombstone is no cell");
+        let cell = self.cell(workflow, entry, Some(packed))?;
+        cell.borrow_mut().inflight.extend(packed.waits());
+        Ok(cell)
+    }
+
+    /// The open work of a cell that is packed or in the base; empty for any other. Loads nothing.
+    pub fn work_at_rest(&self, id: &CellId) -> Outcome<Work> {
+        let Some(shelf) = self.shelves.get(&id.workflow) else { return Ok(Work::new()) };
+        let layers = shelf.layers.borrow();
+        if self.active.contains_key(id) || layers.resting.contains_key(id) {
+            return Ok(Work::new());
+        }
+        match layers.delta.get(id) {
+            Some(packed) => self.packed_work(shelf, id, packed),
+            None => self.base_work(shelf, &content_hash(&id.key)),
+        }
+    }
+
+    /// Whether the open work of a cell in the base is not that of the world any more.
+    pub fn hides_base(&self, id: &CellId) -> bool {
+        self.shelves.get(&id.workflow).is_some_and(|shelf| {
+            self.is_above(shelf, id) || shelf.ended.contains(&content_hash(&id.key))
+        })
+    }
+
+    fn packed_work(&self, shelf: &Shelf, id: &CellId, packed: &Packed) -> Outcome<Work> {
+        let manifest = |hash: &Hash| self.intents.manifest(hash);
+        match packed.work.as_ref().map(|work| &work.item) {
+            None => Ok(Work::new()),
+            Some(WorkBytes::Kept(item)) => read_work(item, manifest),
+            // No pin keeps the blob any more, and the base has the same.
+            Some(WorkBytes::Spilled(_)) if packed.changed <= self.at => {
+                self.base_work(shelf, &content_hash(&id.key))
+            }
+            Some(WorkBytes::Spilled(hash)) => read_work(&self.read.read(hash)?, manifest),
+        }
+    }
+
+    fn base_work(&self, shelf: &Shelf, key_hash: &Hash) -> Outcome<Work> {
+        match shelf.ended.contains(key_hash) {
+            true => Ok(Work::new()),
+            false => self.stored_work(shelf, key_hash),
+        }
+    }
+
+    fn stored_work(&self, shelf: &Shelf, key_hash: &Hash) -> Outcome<Work> {
+        match shelf.waiting.get(key_hash)? {
+            Some(work) => read_work(&work, |hash| self.intents.manifest(hash)),
+            None => Ok(Work::new()),
+        }
     }
 
     /// The cells of one workflow in the order of their key hashes, which are greater than
@@ -269,6 +487,20 @@ impl Cells {
             .items(after_hash)
             .filter(move |item| item.as_ref().map_or(true, |(hash, _)| !hidden.contains(hash)))
             .peekable();
+        let mut works = shelf.waiting.items(after_hash).peekable();
+        let mut work_at = move |hash: &Hash| -> Outcome<Option<Vec<u8>>> {
+            while works.next_if(|item| item.as_ref().is_ok_and(|(other, _)| other < hash)).is_some()
+            {
+            }
+            let is_next = |item: &Outcome<(Hash, Vec<u8>)>| {
+                item.as_ref().map_or(true, |(other, _)| other == hash)
+            };
+            match works.next_if(is_next) {
+                Some(Ok((_, work))) if !shelf.ended.contains(hash) => Ok(Some(work)),
+                Some(Err(failure)) => Err(failure),
+                _ => Ok(None),
+            }
+        };
         Box::new(std::iter::from_fn(move || loop {
             let is_above = match (above.peek(), base.peek()) {
                 (None, None) => return None,
@@ -277,13 +509,17 @@ impl Cells {
                 (_, Some(_)) => false,
             };
             if !is_above {
-                return base.next().map(|item| self.cell(name, &Entry::new(item?.1), None));
+                return base.next().map(|item| {
+                    let (hash, data) = item?;
+                    let cell = self.cell(name, &Entry::new(data), None)?;
+                    self.show_waiting(cell, work_at(&hash)?.as_deref())
+                });
             }
             match above.next() {
                 Some((_, Above::Cell(cell))) => return Some(Ok(cell)),
                 Some((_, Above::Packed(packed))) => {
-                    if let Some(entry) = &packed.entry {
-                        return Some(self.cell(name, entry, Some(&packed)));
+                    if packed.entry.is_some() {
+                        return Some(self.packed_cell(name, &packed));
                     }
                 }
                 None => return None,
@@ -314,8 +550,8 @@ impl Cells {
         Box::new(above.into_values().filter_map(move |above| match above {
             Above::Cell(cell) => Some(Ok(cell)),
             Above::Packed(packed) => {
-                let entry = packed.entry.as_ref()?;
-                Some(self.cell(name, entry, Some(&packed)))
+                packed.entry.as_ref()?;
+                Some(self.packed_cell(name, &packed))
             }
         }))
     }
@@ -328,7 +564,7 @@ impl Cells {
         }
         for (id, cell) in layers.resting.iter().filter(|(_, cell)| cell.borrow().changed > self.at)
         {
-            visit(id, &Packed::of(&cell.borrow()));
+            visit(id, &Packed::of(&cell.borrow(), &Work::new()));
         }
     }
 
@@ -397,18 +633,22 @@ impl Cells {
         if let Some(cell) = layers.resting.get(id) {
             return Ok(Some(cell.clone()));
         }
-        let cell = match layers.delta.get(id) {
+        let (cell, work) = match layers.delta.get(id) {
             Some(packed) => {
                 let Some(entry) = &packed.entry else { return Ok(None) };
                 let cell = self.cell(&id.workflow, entry, Some(packed))?;
+                let work = self.packed_work(shelf, id, packed)?;
                 self.drop_packed(&mut layers, id);
-                cell
+                (cell, work)
             }
-            None => match shelf.base.get(&content_hash(&id.key))? {
-                Some(data) => self.cell(&id.workflow, &Entry::new(data), None)?,
-                None => return Ok(None),
-            },
+            None => {
+                let key_hash = content_hash(&id.key);
+                let Some(data) = shelf.base.get(&key_hash)? else { return Ok(None) };
+                let cell = self.cell(&id.workflow, &Entry::new(data), None)?;
+                (cell, self.base_work(shelf, &key_hash)?)
+            }
         };
+        self.intents.load(&mut cell.borrow_mut(), work);
         layers.resting.insert(id.clone(), cell.clone());
         // If states are spilled, only `put_to_rest` packs: a read must not add to the blobs of a
         // frame.
@@ -463,20 +703,36 @@ impl Cells {
 
     /// Begin a change of `cell` by record `seq`: mark it dirty and move it to the active layer. Call
     /// `put_to_rest` after the change.
-    pub fn wake(&mut self, cell: &SharedCell, seq: u64) {
-        let id = {
+    pub fn wake(&mut self, cell: &SharedCell, seq: u64) -> Outcome<()> {
+        let (id, is_waiting, is_undeclared) = {
             let mut cell = cell.borrow_mut();
             cell.changed = seq;
             if self.active.contains_key(&cell.id) {
-                return;
+                return Ok(());
             }
-            cell.id.clone()
+            (cell.id.clone(), !cell.inflight.is_empty(), cell.declared.is_none())
         };
+        if is_waiting {
+            let shelf = self.shelf_of(&id.workflow);
+            let resting = shelf.layers.borrow().resting.get(&id).cloned();
+            if !resting.is_some_and(|resting| Rc::ptr_eq(&resting, cell)) {
+                // It has left memory meanwhile.
+                let work = self.work_at_rest(&id)?;
+                self.intents.load(&mut cell.borrow_mut(), work);
+            }
+            if is_undeclared {
+                self.shelves
+                    .get_mut(&id.workflow)
+                    .expect("a cell has a shelf")
+                    .undeclared_waiting -= 1;
+            }
+        }
         let mut layers = self.shelf_of(&id.workflow).layers.borrow_mut();
         layers.resting.remove(&id);
         self.drop_packed(&mut layers, &id);
         drop(layers);
         self.active.insert(id, cell.clone());
+        Ok(())
     }
 
     /// Set the terminal status that the module declares for `cell`; None withdraws it.
@@ -494,12 +750,17 @@ impl Cells {
         cell.declared = status;
     }
 
-    /// End a change of `cell`. A cell that has work stays active. An idle one moves to the resting
-    /// layer or, if it has no state, is deleted.
+    /// End a change of `cell`. A cell that has work stays active. An idle one, and one that only
+    /// waits, moves to the resting layer or, if it has no state, is deleted.
     pub fn put_to_rest(&mut self, cell: &SharedCell) {
         let borrowed = cell.borrow();
-        if !borrowed.is_at_rest() || self.active.remove(&borrowed.id).is_none() {
+        let is_waiting = self.rests_waiting && self.may_wait(&borrowed);
+        if !(is_waiting || borrowed.is_at_rest()) || self.active.remove(&borrowed.id).is_none() {
             return;
+        }
+        if is_waiting && borrowed.declared.is_none() {
+            let shelf = self.shelves.get_mut(&borrowed.id.workflow).expect("a cell has a shelf");
+            shelf.undeclared_waiting += 1;
         }
         if borrowed.state.is_none() {
             self.remove(&borrowed);
@@ -514,6 +775,21 @@ impl Cells {
         if !self.stale.is_empty() {
             self.tidy(Some(TIDIED));
         }
+    }
+
+    /// Whether the cell only waits, and its open intents have neither streams nor halts: those
+    /// change without the cell (SN-14).
+    pub fn may_wait(&self, cell: &Cell) -> bool {
+        cell.only_waits() && !cell.inflight.iter().any(|intent| self.intents.is_unrested(intent))
+    }
+
+    /// How many cells of a workflow only wait and declare no terminal status.
+    pub fn undeclared_waiting(&self, workflow: &str) -> i128 {
+        let active = self.active_of(workflow).filter(|cell| {
+            let cell = cell.borrow();
+            cell.declared.is_none() && self.may_wait(&cell)
+        });
+        active.count() as i128 + self.shelf_of(workflow).undeclared_waiting
     }
 
     fn bound(&self, layers: &mut Layers) {
@@ -531,7 +807,8 @@ impl Cells {
         }
         // The base may still have the cell, or a snapshot in progress may bring it back.
         if is_on || shelf.base.count() > 0 {
-            let tombstone = Packed { changed: cell.changed, entry: None, state: None, keys: None };
+            let changed = cell.changed;
+            let tombstone = Packed { changed, entry: None, state: None, keys: None, work: None };
             shelf.layers.get_mut().delta.insert(cell.id.clone(), tombstone);
         }
     }
@@ -539,17 +816,28 @@ impl Cells {
     fn pack_oldest(&self, layers: &mut Layers) {
         let Some((id, cell)) = layers.resting.pop_first() else { return };
         let cell = cell.borrow();
+        let work = self.intents.unload(&cell);
         if cell.changed <= self.at {
             return;
         }
-        let packed = Packed::of(&cell);
+        let packed = Packed::of(&cell, &work);
+        let mut places = self.intents.packed.borrow_mut();
+        places.extend(packed.waits().iter().map(|intent| (*intent, id.clone())));
         self.spilling.borrow_mut().add(&id, packed.size());
         layers.delta.insert(id, packed);
     }
 
     fn drop_packed(&self, layers: &mut Layers, id: &CellId) {
-        if layers.delta.remove(id).is_some() {
+        if let Some(packed) = layers.delta.remove(id) {
             self.spilling.borrow_mut().drop(id);
+            self.forget_places(&packed);
+        }
+    }
+
+    fn forget_places(&self, packed: &Packed) {
+        let mut places = self.intents.packed.borrow_mut();
+        for intent in packed.waits() {
+            places.remove(intent);
         }
     }
 
@@ -567,21 +855,23 @@ impl Cells {
     /// entries stay in memory.
     pub fn spill(&mut self) -> Vec<(Hash, Rc<[u8]>)> {
         let spilling = self.spilling.get_mut();
+        let places = self.intents.packed.get_mut();
         let mut blobs = Vec::new();
         for id in spilling.take() {
             let shelf = self.shelves.get_mut(&id.workflow).expect("a packed cell has a shelf");
             let delta = &mut shelf.layers.get_mut().delta;
             let packed = delta.remove(&id).expect("a counted cell is in the delta");
             if packed.changed <= self.at {
-                continue; // the base has it
+                // The base has it.
+                packed.waits().iter().for_each(|intent| drop(places.remove(intent)));
+                continue;
             }
-            for data in [packed.state, packed.keys].into_iter().flatten() {
-                let hash = content_hash(&data);
+            for data in packed.blobs() {
+                let hash = content_hash(data);
                 spilling.pins.add(hash, packed.changed);
-                blobs.push((hash, data));
+                blobs.push((hash, data.clone()));
             }
-            let bare = Packed { state: None, keys: None, ..packed };
-            delta.insert(id, bare);
+            delta.insert(id, packed.spilled());
         }
         blobs
     }
@@ -596,6 +886,7 @@ impl Cells {
     /// be used.
     pub fn replace(&mut self, workflow: &Rc<str>, root: Hash, count: u64, seq: u64) -> Outcome<()> {
         let index = CellIndex::new(Some(root), count, self.read.clone())?;
+        let awake = self.awake(workflow)?;
         let active: Vec<SharedCell> = self.active_of(workflow).cloned().collect();
         let stateless = active.iter().filter(|cell| cell.borrow().state.is_none()).count();
         let shelf_count = self.shelf(workflow).count;
@@ -614,12 +905,40 @@ impl Cells {
         shelf.base = index;
         shelf.since = seq;
         let layers = shelf.layers.get_mut();
+        if shelf.waiting.count() > 0 {
+            let above = layers.resting.keys().chain(layers.delta.keys());
+            shelf.ended.extend(above.map(|id| content_hash(&id.key)));
+        }
         layers.resting.clear();
         let dropped = std::mem::take(&mut layers.delta);
-        for id in dropped.keys() {
+        for (id, packed) in dropped.iter() {
             self.spilling.get_mut().drop(id);
+            self.forget_places(packed);
+        }
+        for cell in &awake {
+            self.put_to_rest(cell);
         }
         Ok(())
+    }
+
+    /// Make the cells active that wait in the layers above the base; return them.
+    fn awake(&mut self, workflow: &Rc<str>) -> Outcome<Vec<SharedCell>> {
+        let ids: Vec<CellId> = {
+            let layers = self.shelf(workflow).layers.get_mut();
+            let packed = layers.delta.iter().filter(|(_, packed)| packed.work.is_some());
+            let resting =
+                layers.resting.iter().filter(|(_, cell)| !cell.borrow().inflight.is_empty());
+            packed.map(|(id, _)| id.clone()).chain(resting.map(|(id, _)| id.clone())).collect()
+        };
+        let mut cells = Vec::new();
+        for id in ids {
+            if let Some(cell) = self.get(&id)? {
+                let changed = cell.borrow().changed;
+                self.wake(&cell, changed)?;
+                cells.push(cell);
+            }
+        }
+        Ok(cells)
     }
 
     fn replace_one(&self, cell: &mut Cell, index: &CellIndex, seq: u64) -> Outcome<()> {
@@ -681,6 +1000,114 @@ impl Cells {
         shelf.base.updated(changes.into_iter().collect(), put)
     }
 
+    /// Build the maps of the open work of all cells that only wait, for a snapshot of format 2.
+    /// Otherwise as `indexed`.
+    pub fn indexed_work(&self, put: Put) -> Outcome<WorkIndexes> {
+        let mut changes = WorkChanges::default();
+        let mut waiting = BTreeMap::new();
+        for name in self.workflows() {
+            let shelf = self.shelf_of(&name);
+            let ended = shelf.ended.iter().map(|key_hash| (*key_hash, Work::new()));
+            let mut changed: BTreeMap<Hash, Work> = ended.collect();
+            changed.extend(self.changed_work(&name, shelf)?);
+            for (key_hash, work) in changed {
+                let old = self.stored_work(shelf, &key_hash)?;
+                changes.change(key_hash, &old, &work, &self.read)?;
+            }
+            let cells = std::mem::take(&mut changes.cells);
+            let index = match cells.is_empty() {
+                true => shelf.waiting.clone(),
+                false => shelf.waiting.updated(cells, put)?,
+            };
+            if index.count() > 0 {
+                waiting.insert(name, index);
+            }
+        }
+        let mut opened = self.intents.base.clone();
+        for (effect, entries) in changes.opened {
+            let index = opened.remove(&effect);
+            let index = index.unwrap_or_else(|| CellIndex::empty(self.read.clone()));
+            let index = index.updated(entries.into_iter().collect(), put)?;
+            opened.insert(effect, index);
+        }
+        opened.retain(|_, index| index.count() > 0);
+        let timers = match changes.timers.is_empty() {
+            true => self.intents.timers.clone(),
+            false => self.intents.timers.updated(changes.timers.into_iter().collect(), put)?,
+        };
+        Ok(WorkIndexes { waiting, opened, timers })
+    }
+
+    /// The open work of each cell whose entry in `waiting` may have changed.
+    fn changed_work(&self, workflow: &str, shelf: &Shelf) -> Outcome<Vec<(Hash, Work)>> {
+        let mut changed = Vec::new();
+        let layers = shelf.layers.borrow();
+        for (id, packed) in layers.delta.iter().filter(|(_, packed)| packed.changed > self.at) {
+            changed.push((content_hash(&id.key), self.packed_work(shelf, id, packed)?));
+        }
+        let attempts = self.intents.attempts.borrow();
+        for cell in layers.resting.values().chain(self.active_of(workflow)) {
+            let cell = cell.borrow();
+            if cell.changed <= self.at && self.rests_waiting {
+                continue;
+            }
+            let work = match self.may_wait(&cell) {
+                true => cell
+                    .inflight
+                    .iter()
+                    .filter_map(|intent| {
+                        Some((self.intents.loaded(intent)?, attempts.get(intent).copied()))
+                    })
+                    .collect(),
+                false => Work::new(),
+            };
+            changed.push((content_hash(&cell.id.key), work));
+        }
+        Ok(changed)
+    }
+
+    /// Make the maps of a snapshot the base, after `rebase`; None for one of format 1, before which no
+    /// cell may wait at rest (`wake_waiting`).
+    pub fn rebase_work(&mut self, work: Option<&WorkIndexes>) {
+        let (at, empty) = (self.at, CellIndex::empty(self.read.clone()));
+        for name in self.workflows() {
+            let shelf = self.shelf(&name);
+            let index = work.and_then(|work| work.waiting.get(&name));
+            shelf.waiting = index.unwrap_or(&empty).clone();
+            if shelf.since <= at || work.is_none() {
+                shelf.ended.clear();
+            }
+        }
+        match work {
+            None => self.intents.rebase(BTreeMap::new(), empty),
+            Some(work) => self.intents.rebase(work.opened.clone(), work.timers.clone()),
+        }
+        if work.is_some() && !self.rests_waiting {
+            self.rests_waiting = true;
+            let active: Vec<SharedCell> = self.active.values().cloned().collect();
+            active.iter().for_each(|cell| self.put_to_rest(cell));
+        }
+        self.rests_waiting = work.is_some();
+    }
+
+    /// Make all cells active that wait at rest, before a `rebase` whose base does not hold their work.
+    pub fn wake_waiting(&mut self) -> Outcome<()> {
+        let mut ids = Vec::new();
+        for cell in self.unrested() {
+            let id = cell?.borrow().id.clone();
+            if !self.active.contains_key(&id) {
+                ids.push(id);
+            }
+        }
+        for id in ids {
+            if let Some(cell) = self.get(&id)? {
+                let changed = cell.borrow().changed;
+                self.wake(&cell, changed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Make the indexes of a snapshot taken after record `at` the base (SN-13).
     ///
     /// Everything that the snapshot names must be durable. Changes after `at` stay in the layers
@@ -724,7 +1151,10 @@ impl Cells {
             for id in ids.by_ref().take(limit.unwrap_or(usize::MAX)) {
                 checked += 1;
                 if delta.get(&id).is_some_and(|packed| packed.changed <= self.at) {
-                    delta.remove(&id);
+                    if let Some(packed) = delta.remove(&id) {
+                        let places = self.intents.packed.get_mut();
+                        packed.waits().iter().for_each(|intent| drop(places.remove(intent)));
+                    }
                     self.spilling.get_mut().drop(&id);
                 }
             }
@@ -735,6 +1165,37 @@ impl Cells {
                 return;
             }
         }
+    }
+}
+
+/// Changes of the maps of open work; None deletes an entry.
+#[derive(Default)]
+struct WorkChanges {
+    cells: Vec<(Hash, Option<Vec<u8>>)>,
+    opened: BTreeMap<Rc<str>, BTreeMap<Hash, Option<Vec<u8>>>>,
+    timers: BTreeMap<Hash, Option<Vec<u8>>>,
+}
+
+impl WorkChanges {
+    /// The open work of a cell was `old` and is `new`; empty for a cell that does not wait.
+    fn change(&mut self, key: Hash, old: &Work, new: &Work, read: &BlobReader) -> Outcome<()> {
+        let shown = |work: &Work| -> Vec<(Hash, Option<u64>)> {
+            work.iter().map(|(intent, attempt)| (intent.intent, *attempt)).collect()
+        };
+        if shown(old) == shown(new) {
+            return Ok(());
+        }
+        self.cells.push((key, (!new.is_empty()).then(|| work_item(new))));
+        for (work, is_new) in [(old, false), (new, true)] {
+            for (intent, _) in work {
+                let opened = self.opened.entry(intent.effect.name.clone()).or_default();
+                opened.insert(intent.intent, is_new.then(|| opened_entry(intent)));
+                if let Some(due) = timer_key(intent, read)? {
+                    self.timers.insert(due, is_new.then(|| intent.intent.to_vec()));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -187,7 +187,8 @@ fn fold_fork(state: &mut State, record: &Fork) -> Outcome<()> {
     if record.open_work == OpenWork::Cancel {
         let root = Root::new(record.seq, record.stamp);
         let owed: SeededSet<Hash> = state.owed.iter().map(|owed| owed.intent).collect();
-        for intent in state.intents.values() {
+        for intent in state.cells.each_intent()? {
+            let (intent, _) = intent?;
             if !owed.contains(&intent.intent) && !is_kernel_effect(&intent.effect.name) {
                 let mut debt = Owed::new(intent.intent, Debt::Cancel, root.clone(), 0);
                 debt.problem = Some(FORKED.into());
@@ -228,6 +229,7 @@ fn fold_manifest(state: &mut State, record: &Manifest, read: &BlobReader) -> Out
     state.manifest_seq = seq;
     let pins = record.mode == Some(ApplyMode::Pin);
     state.eras.begin(era_of(seq, &manifest), manifest.clone(), read, pins);
+    state.cells.intents.keep(manifest.hash, manifest.clone());
     for migrated in &record.migrated {
         state.cells.replace(&migrated.workflow, migrated.root, migrated.count, seq)?;
     }
@@ -280,7 +282,7 @@ fn fold_step(state: &mut State, record: &Step) -> Outcome<()> {
     let Some(workflow) = workflow_under(state, &record.cell, under)? else {
         return Err(no_workflow(&record.cell, seq));
     };
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     {
         let cell = &mut *shared.borrow_mut();
         cell.mailbox.pop_front();
@@ -384,7 +386,7 @@ fn release(state: &State, cell: &mut Cell, fits: bool) -> Outcome<()> {
 fn fold_fault(state: &mut State, turn: &Turn, fault: &Fault) -> Outcome<()> {
     let (shared, _) = take_head(state, turn)?;
     under_of(state, &shared.borrow(), turn)?;
-    state.cells.wake(&shared, turn.seq);
+    state.cells.wake(&shared, turn.seq)?;
     let cell = &mut *shared.borrow_mut();
     cell.last_seq = turn.seq;
     cell.last_active_ns = state.clock_ns;
@@ -406,7 +408,7 @@ fn fold_receipt(state: &mut State, record: &Rc<Receipt>) -> Outcome<()> {
                 record.seq
             ));
         }
-        state.attempts.remove(&record.intent);
+        state.cells.intents.attempts.get_mut().remove(&record.intent);
         return Ok(());
     }
     settle(state, settling, Root::new(record.seq, record.stamp), 0)
@@ -440,7 +442,7 @@ fn settle(state: &mut State, record: Settling, root: Rc<Root>, depth: u64) -> Ou
         return abandons_alone(seq);
     }
     let hash = *record.intent();
-    let intent = match state.intents.remove(&hash) {
+    let intent = match state.cells.end_intent(&hash)? {
         Some(intent) if intent.cell == *record.cell() => intent,
         _ => {
             return damage(format!(
@@ -449,10 +451,10 @@ fn settle(state: &mut State, record: Settling, root: Rc<Root>, depth: u64) -> Ou
             ))
         }
     };
-    state.attempts.remove(&hash);
+    state.cells.intents.attempts.get_mut().remove(&hash);
     forget_work(state, &hash);
     let shared = state.cells.known(record.cell(), seq)?;
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     let cell = &mut *shared.borrow_mut();
     cell.land(&hash);
     match outcome {
@@ -479,11 +481,12 @@ fn abandons_alone(seq: u64) -> Outcome<()> {
 
 /// Forget the stream, the halt and the owed receipt of an intent that is no longer open.
 fn forget_work(state: &mut State, intent: &Hash) {
-    if !state.streams.is_empty() {
-        state.streams.remove(intent);
+    let intents = &mut state.cells.intents;
+    if !intents.streams.is_empty() {
+        intents.streams.remove(intent);
     }
-    if !state.halts.is_empty() {
-        state.halts.remove(intent);
+    if !intents.halts.is_empty() {
+        intents.halts.remove(intent);
     }
     if !state.owed.is_empty() {
         state.owed.retain(|owed| owed.intent != *intent);
@@ -495,11 +498,11 @@ fn fold_stream(state: &mut State, record: &Rc<Stream>) -> Outcome<()> {
     advance_clock(state, &record.stamp);
     let intent = open_for(state, seq, &record.intent, &record.cell)?;
     let clock_ns = state.clock_ns;
-    let last = state.streams.get(&record.intent).map(|stream| stream.last);
+    let last = state.streams().get(&record.intent).map(|stream| stream.last);
     if last.is_some_and(|last| record.frame_seq <= last) {
         return damage(format!("record {seq} is a stream frame that came before"));
     }
-    let stream = state.streams.entry(record.intent).or_insert(StreamState {
+    let stream = state.cells.intents.streams.entry(record.intent).or_insert(StreamState {
         last: 0,
         frames: 0,
         since_ns: 0,
@@ -518,14 +521,14 @@ fn fold_stream(state: &mut State, record: &Rc<Stream>) -> Outcome<()> {
         content: Content::Stream { intent, frame: record.clone() },
     };
     let shared = state.cells.known(&record.cell, seq)?;
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     deliver(state, &mut shared.borrow_mut(), mail);
     Ok(())
 }
 
 fn open_for(state: &State, seq: u64, intent: &Hash, cell: &CellId) -> Outcome<Rc<OpenIntent>> {
-    match state.intents.get(intent) {
-        Some(intent) if intent.cell == *cell => Ok(intent.clone()),
+    match state.cells.open_intent(intent)? {
+        Some(intent) if intent.cell == *cell => Ok(intent),
         _ => Err(Failure::Damage(format!(
             "record {seq} is about an intent that is not open for {}",
             cell.workflow
@@ -540,7 +543,10 @@ fn fold_attempt(state: &mut State, record: &Attempt) -> Outcome<()> {
     let last = state.attempt(&intent);
     let halts = match (record.phase, &record.code) {
         (AttemptPhase::Begun, _) if record.attempt > last => {
-            state.attempts.insert(record.intent, record.attempt);
+            let shared = state.cells.known(&record.cell, seq)?;
+            state.cells.wake(&shared, seq)?;
+            state.cells.intents.attempts.get_mut().insert(record.intent, record.attempt);
+            state.cells.put_to_rest(&shared);
             return Ok(());
         }
         (AttemptPhase::Lost, _) if record.attempt == last => {
@@ -564,7 +570,9 @@ fn fold_attempt(state: &mut State, record: &Attempt) -> Outcome<()> {
                 code: code.clone(),
                 problem: record.problem.clone(),
             };
-            state.halts.insert(record.intent, halt);
+            let shared = state.cells.known(&record.cell, seq)?;
+            state.cells.wake(&shared, seq)?;
+            state.cells.intents.halts.insert(record.intent, halt);
             Ok(())
         }
         _ => damage(format!(
@@ -613,7 +621,7 @@ fn fold_control(state: &mut State, record: &Control) -> Outcome<()> {
         (ControlAction::Retry | ControlAction::Skip, Some(id), _) => go_on(state, id, record),
         (ControlAction::Unpin, Some(id), _) => unpin(state, id, seq),
         (ControlAction::Cancel, _, Some(intent)) => {
-            if !state.intents.contains_key(&intent) {
+            if !state.cells.is_open(&intent)? {
                 return damage(format!("record {seq} cancels an intent that is not open"));
             }
             let mut debt = Owed::new(intent, Debt::Cancel, Root::new(seq, record.stamp), 0);
@@ -628,7 +636,7 @@ fn fold_control(state: &mut State, record: &Control) -> Outcome<()> {
                 _ => return no_command(record),
             };
             let Some(payload) = record.payload.clone() else { return no_command(record) };
-            if !state.intents.contains_key(&intent) {
+            if !state.cells.is_open(&intent)? {
                 return damage(format!("record {seq} settles an intent that is not open"));
             }
             let mut debt = Owed::new(intent, Debt::Settle, Root::new(seq, record.stamp), 0);
@@ -678,7 +686,7 @@ fn set_clock(state: &mut State, record: &Control) -> Outcome<()> {
         ));
     }
     state.clock_ns = record.stamp.ns;
-    for stream in state.streams.values_mut() {
+    for stream in state.cells.intents.streams.values_mut() {
         // A second that begins in the future would not end before that (K-94).
         stream.since_ns = stream.since_ns.min(state.clock_ns);
     }
@@ -702,7 +710,7 @@ fn go_on(state: &mut State, id: &CellId, record: &Control) -> Outcome<()> {
         }
         shared.borrow_mut().mailbox.pop_front();
     }
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     {
         let cell = &mut *shared.borrow_mut();
         let is_pinned = is_pinned(state, cell)?;
@@ -739,7 +747,7 @@ fn unpin(state: &mut State, id: &CellId, seq: u64) -> Outcome<()> {
     let Some(shared) = pinned else {
         return damage(format!("record {seq} unpins {}, which nothing pins", id.workflow));
     };
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     {
         let cell = &mut *shared.borrow_mut();
         cell.version = mark(state, state.manifest_seq);
@@ -773,7 +781,7 @@ fn emptied(state: &mut State, id: &CellId, record: &Control) -> Outcome<SharedCe
     }
     let is_pinned = is_pinned(state, &shared.borrow())?;
     let under = if is_pinned { home(state, &shared.borrow()) } else { state.manifest_seq };
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     {
         let cell = &mut *shared.borrow_mut();
         leave_ring(state, cell);
@@ -860,7 +868,7 @@ fn open(
     let intent = &record.intents[index];
     let effective = state.effective().clone();
     let effect = match effective.effects.get(&intent.effect) {
-        Some(effect) if !state.intents.contains_key(&intent.intent) => effect.clone(),
+        Some(effect) if !state.cells.is_open(&intent.intent)? => effect.clone(),
         _ => {
             return damage(format!(
                 "record {} opens an intent that it cannot: {}",
@@ -901,7 +909,7 @@ fn open(
         idempotency_key,
         issuer_ref: intent.issuer_ref.clone(),
     };
-    state.intents.insert(intent.intent, Rc::new(opened));
+    state.cells.intents.open(Rc::new(opened));
     cell.inflight.push_back(intent.intent);
     Ok(())
 }
@@ -973,7 +981,7 @@ fn receiver(
             let mut cell = Cell::new(id, workflow.hash, workflow.module.hash);
             cell.version = mark(state, state.manifest_seq);
             let shared = state.cells.add(cell);
-            state.cells.wake(&shared, seq);
+            state.cells.wake(&shared, seq)?;
             return Ok(shared);
         }
     };
@@ -988,7 +996,7 @@ fn receiver(
             }
         }
     }
-    state.cells.wake(&shared, seq);
+    state.cells.wake(&shared, seq)?;
     Ok(shared)
 }
 
@@ -1047,7 +1055,7 @@ fn abandon(state: &mut State, cell: &mut Cell, intents: &[Hash], seq: u64) -> Ou
         ));
     }
     for hash in intents {
-        if let Some(intent) = state.intents.remove(hash) {
+        if let Some(intent) = state.cells.end_intent(hash)? {
             state.abandoned.insert(*hash, intent);
         }
         forget_work(state, hash);
@@ -1056,7 +1064,7 @@ fn abandon(state: &mut State, cell: &mut Cell, intents: &[Hash], seq: u64) -> Ou
     let abandoned_max = state.effective().limits.abandoned_intents;
     while state.abandoned.len() as u64 > abandoned_max {
         if let Some((forgotten, _)) = state.abandoned.pop_first() {
-            state.attempts.remove(&forgotten);
+            state.cells.intents.attempts.get_mut().remove(&forgotten);
         }
     }
     Ok(())

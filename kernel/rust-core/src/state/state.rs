@@ -127,14 +127,19 @@ pub struct State {
     pub cells: Cells,
     pub ring: VecDeque<CellId>,
     pub owed: VecDeque<Owed>,
-    pub intents: OrderedMap<Hash, Rc<OpenIntent>>,
     pub abandoned: OrderedMap<Hash, Rc<OpenIntent>>,
-    pub attempts: SeededMap<Hash, u64>,
-    pub halts: SeededMap<Hash, Halt>,
-    pub streams: SeededMap<Hash, StreamState>,
     pub submissions: RefCell<Submissions>,
     pub world_keys: OrderedMap<Rc<str>, Hash>,
     pub proposals: Proposals,
+}
+
+/// The current attempt of an intent for which the journal has none: 0 if the first must be
+/// journaled.
+pub fn first_attempt(intent: &OpenIntent) -> u64 {
+    match intent.effect.delivery {
+        Delivery::AtMostOnce => 0,
+        Delivery::AtLeastOnce => 1,
+    }
 }
 
 impl State {
@@ -162,35 +167,36 @@ impl State {
             pinned: BTreeSet::new(),
             manifest: None,
             manifest_seq: 0,
-            eras: Eras::new(Vec::new(), None, manifest_of),
+            eras: Eras::new(Vec::new(), None, manifest_of.clone()),
             snapshot: None,
             ancestors: Vec::new(),
-            cells: Cells::new(read.clone(), 0, &limits),
+            cells: Cells::new(read.clone(), 0, &limits, manifest_of),
             ring: VecDeque::new(),
             owed: VecDeque::new(),
-            intents: OrderedMap::default(),
             abandoned: OrderedMap::default(),
-            attempts: SeededMap::default(),
-            halts: SeededMap::default(),
-            streams: SeededMap::default(),
             submissions: RefCell::new(Submissions::new(Vec::new(), read.clone(), find, &limits)),
             world_keys: OrderedMap::default(),
             proposals: Proposals::default(),
         }
     }
 
-    /// The current attempt of an open intent; 0 if its first must still be journaled.
+    pub fn halts(&self) -> &SeededMap<Hash, Halt> {
+        &self.cells.intents.halts
+    }
+
+    pub fn streams(&self) -> &SeededMap<Hash, StreamState> {
+        &self.cells.intents.streams
+    }
+
+    /// The current attempt of a loaded or abandoned intent; 0 if its first must still be journaled.
     pub fn attempt(&self, intent: &OpenIntent) -> u64 {
-        let first = match intent.effect.delivery {
-            Delivery::AtMostOnce => 0,
-            Delivery::AtLeastOnce => 1,
-        };
-        self.attempts.get(&intent.intent).copied().unwrap_or(first)
+        let last = self.cells.intents.attempts.borrow().get(&intent.intent).copied();
+        last.unwrap_or_else(|| first_attempt(intent))
     }
 
     /// Why an open intent is held or parked; None if it is not, or if a later attempt has begun.
     pub fn halt(&self, intent: &OpenIntent) -> Option<&Halt> {
-        self.halts.get(&intent.intent).filter(|halt| halt.attempt >= self.attempt(intent))
+        self.halts().get(&intent.intent).filter(|halt| halt.attempt >= self.attempt(intent))
     }
 
     /// Whether the intent was opened in a world from which this one was forked: executors do not

@@ -268,6 +268,9 @@ def test_a_folder_that_takes_more_than_its_budget_fails_the_run(
     more = budget_of([*took, ("tests/store/test_d.py::test", 2.1)])
     monkeypatch.setattr(more, "slowness", lambda: 1.0)
     assert [line.split()[0] for line in more.exceeded()] == ["tests/new", "tests/store"]
+    assert more.folder_lines() == [
+        "folders, in seconds: . 0 of 1, new 0 of 0, store 15 of 10",
+    ]
 
 
 def test_the_end_of_shared_processes_belongs_to_no_folder() -> None:

@@ -10,6 +10,7 @@ expensive test makes another one cheaper, or gives it a long form.
 from __future__ import annotations
 
 import os
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Generator, Mapping
@@ -94,6 +95,8 @@ class TimeBudget:
         for line in self.lines():
             terminalreporter.write_line(line)
         if self._is_whole:
+            for line in self.folder_lines():
+                terminalreporter.write_line(line)
             for line in self.exceeded():
                 terminalreporter.write_line(line, red=True)
 
@@ -104,20 +107,33 @@ class TimeBudget:
             f"{sum(self.seconds.values()):7.1f} s  {self.tests.total():4} tests  all files",
         ]
 
+    def folder_lines(self) -> list[str]:
+        """The time of each folder next to its budget, for who sets the budgets."""
+        folders = self.by_folder()
+        texts = [
+            f"{folder} {folders[folder]:.0f} of {BUDGETS_S.get(folder, 0):.0f}"
+            for folder in sorted(folders)
+        ]
+        return textwrap.wrap(f"folders, in seconds: {', '.join(texts)}", 100)
+
+    def by_folder(self) -> dict[str, float]:
+        """Processor time of each folder of ``tests``, in seconds."""
+        folders: dict[str, float] = {}
+        for file, seconds in self.seconds.items():
+            folders[folder_of(file)] = folders.get(folder_of(file), 0.0) + seconds
+        return folders
+
     def slowness(self) -> float:
         """How many times as long this machine takes as the one that the budgets are of."""
         return max(1.0, sorted(self._speeds_s)[len(self._speeds_s) // 2] / REFERENCE_S)
 
     def exceeded(self) -> list[str]:
         """A sentence for each folder that took more than its budget allows on this machine."""
-        taken: dict[str, float] = {}
-        for file, seconds in self.seconds.items():
-            taken[folder_of(file)] = taken.get(folder_of(file), 0.0) + seconds
         factor = TOLERANCE * self.slowness()
         return [
             f"tests/{folder} took {seconds:.0f} s of processor time: expected at most "
             f"{factor * BUDGETS_S.get(folder, 0):.0f} s (tests/time_budget.py)"
-            for folder, seconds in sorted(taken.items())
+            for folder, seconds in sorted(self.by_folder().items())
             if seconds > factor * BUDGETS_S.get(folder, 0)
         ]
 

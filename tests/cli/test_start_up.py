@@ -140,6 +140,7 @@ def test_running_a_world_imports_no_client_of_http_and_nothing_that_reads_option
     found = imported("run", "--until-idle", "--world", copied(template, tmp_path / "world"))
 
     assert {name.partition(".")[0] for name in found} & CLIENTS == set()
+    assert "http.server" not in found
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

@@ -1146,6 +1146,7 @@ def test_a_result_with_half_of_a_secret_in_the_words_of_its_misfit_is_not_quoted
     assert [each["op"] for each in node.heard] == ["halt", "halt"], "no further attempt"
     for each in node.heard:
         assert (each["phase"], each["code"]) == ("parked", "secret_in_result")
+        assert each["is_final"] is True
         assert "correct-horse" not in each["problem"]
 
 

@@ -324,6 +324,16 @@ class FollowsStored(Protocol):
         ...
 
 
+@runtime_checkable
+class ExpectsRecords(Protocol):
+    """A kernel that decodes no record twice."""
+
+    def expect(self, data: bytes, record: Record) -> None:
+        """The next record that is decided may be ``record``, whose bytes are ``data``. The kernel
+        decides as without this; if the bytes are these, it returns ``record`` itself."""
+        ...
+
+
 class OpenKernel(Protocol):
     """Opens a kernel: ``aos.core.kernel.open_kernel``, or the function of another kernel."""
 

@@ -305,6 +305,7 @@ class CoreInstance:
         self._of_memory = (prepared(self._context), prepared(self._memory))
         self._view_address = 0
         self._last_view = memoryview(b"")
+        self._view()
 
     def call(self, name: str, operation: int, request: bytes) -> bytes:
         """Do one operation; ``name`` names it if it is a defect.
@@ -323,13 +324,19 @@ class CoreInstance:
             )
         u32 = self._u32
         size = len(request)
-        # A memory never becomes smaller, so a place that was in it stays in it.
-        address = self._small if size <= _SMALL else self._reserved(name, size)
-        self._view()[address : address + size] = request
+        # A memory never becomes smaller, so a place that was in it stays in it. It moves only in a
+        # call, and the last one looked for it at its end, however it ended.
+        if size <= _SMALL:
+            address, view = self._small, self._last_view
+        else:
+            address = self._reserved(name, size)
+            view = self._view()
+        view[address : address + size] = request
         self._raised = None
         # As ``_invoke``, inline: this is called for every record.
         u32[0], u32[_SLOT] = operation, size
         error = self._enter(*self._entering)
+        view = self._view()
         if error or self._trap[0] or self._failed is not None:
             raise self._defect(name, error)
         size = u32[1]
@@ -337,7 +344,6 @@ class CoreInstance:
         end = address + size
         assert size >= _STATUS.size
         assert end <= self._data_size(*self._of_memory)
-        view = self._view()
         (status,) = _STATUS.unpack_from(view, address)
         answer = view[address + _STATUS.size : end].tobytes()
         if status == _OK:
@@ -356,6 +362,7 @@ class CoreInstance:
         """The memory, until the next call: only bytes below its size may be used."""
         address = self._data_address(*self._of_memory)
         if address != self._view_address:
+            self._last_view = memoryview(b"")  # if the next line fails
             self._last_view = memoryview(_AnyMemory.from_address(address)).cast("B")
             self._view_address = address
         return self._last_view

@@ -384,7 +384,7 @@ def reference_answers(verify: Verify, manifest_of: ManifestOf = Effective.from_d
 
 def _parts(request: bytes) -> list[bytes]:
     answer, parts = CoreAnswer(request), []
-    while answer.rest:
+    while answer.unread_bytes:
         parts.append(answer.data())
     return parts
 

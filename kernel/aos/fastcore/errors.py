@@ -17,6 +17,13 @@ class CoreDefect(Exception):
         """Return why the reference reads a world in the place of the core (CR-39)."""
         return f"{self} (a defect of the second kernel; the kernel in Python reads this world)"
 
+    def replays(self) -> str:
+        """Return why a replay with this core ends, and how to replay the journal (CR-36)."""
+        return (
+            f"{self} (a defect of the second kernel; the journal is not changed; --core python "
+            "replays it with the kernel in Python)"
+        )
+
 
 class CoreFull(CoreDefect):
     """As ``CoreDefect``: the core needed more memory than its instance may have. The world fits
@@ -30,6 +37,9 @@ class CoreFull(CoreDefect):
 
     def reads(self) -> str:
         return f"{self} (the kernel in Python reads this world; a larger value makes room)"
+
+    def replays(self) -> str:
+        return f"{self} (start again with a larger value, or with --core python)"
 
 
 def gives_way(reason: str) -> str:

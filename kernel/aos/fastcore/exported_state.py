@@ -95,14 +95,14 @@ class ChangedCells(MutableMapping[CellId, Packed]):
     def __init__(self, workflow: str, rows: bytes) -> None:
         self._workflow = workflow
         self._rows = rows
-        self._kept: OrderedDict[CellId, Packed | int] | None = None
+        self._cells_read: OrderedDict[CellId, Packed | int] | None = None
         """Each cell, or the offset in ``rows`` behind its key."""
 
     @property
     def _cells(self) -> OrderedDict[CellId, Packed | int]:
-        if self._kept is None:
-            self._kept = OrderedDict(self._offsets())
-        return self._kept
+        if self._cells_read is None:
+            self._cells_read = OrderedDict(self._offsets())
+        return self._cells_read
 
     def _offsets(self) -> Iterator[tuple[CellId, int]]:
         rows, workflow, at = self._rows, self._workflow, 0

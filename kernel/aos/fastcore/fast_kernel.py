@@ -199,6 +199,8 @@ class FastKernel(KernelProtocol):
         """The core's answer to the last seal, if nothing changed since."""
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
+        self._expected: tuple[bytes, Record | None] = (b"", None)
+        """A record that replay decides again, and its bytes."""
         self._request: Request | None = None
         """The request of the decision that waits for its answer."""
         self._ahead: CoreAnswer | None = None
@@ -332,9 +334,11 @@ class FastKernel(KernelProtocol):
             self._forget_decision()
             return None
         decided = read_ahead(ahead) if steps and ahead is not None else None
-        decision = self._continued(
-            lambda: self._core.next(steps=steps) if decided is None else decided[0]
-        )
+        if decided is None:
+            decision = self._continued(lambda: self._core.next(steps=steps))
+        else:
+            self._forget_decision()
+            decision = self._remember(decided[0])
         assert decision is None or isinstance(decision, Call | Decided)
         return decision
 
@@ -369,13 +373,23 @@ class FastKernel(KernelProtocol):
     def _continued(self, function: Callable[[], Next]) -> Request | Decision | None:
         """Forget the decision before, and begin or continue one."""
         self._forget_decision()
-        answer = self._do(function)
+        return self._remember(self._do(function))
+
+    def _remember(self, answer: Next) -> Request | Decision | None:
+        """Keep a decision, or its request, for the call that follows."""
         if isinstance(answer, RecordDecided):
-            self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
+            data, record = self._expected
+            if record is None or answer.record != data:
+                record = from_bytes(answer.record)
+            self._decided = Decided(record=record, blobs=answer.blobs)
             return self._decided
         if isinstance(answer, Call | Keep):
             self._request = answer
         return answer
+
+    def expect(self, data: bytes, record: Record) -> None:
+        """As ``ExpectsRecords``."""
+        self._expected = (data, record)
 
     def _forget_decision(self) -> None:
         """Another decision or a change begins."""
@@ -419,10 +433,10 @@ class FastKernel(KernelProtocol):
             return None
         answer = self._change(lambda: self._core.seal_and_rest(salt))
         assert answer is not None, "records are pending"
-        sealed, rest = answer
-        self._tip = tip_of(rest)
-        self._changed(rest)
-        self._sealed_end = SealedEnd(rest.u64(), rest.tail())
+        sealed, end = answer
+        self._tip = tip_of(end)
+        self._changed(end)
+        self._sealed_end = SealedEnd(end.u64(), end.tail())
         self._pins.hashes.update(sealed.new_pins)
         return self._sealed(sealed)
 

@@ -83,16 +83,11 @@ class CoreOperation(IntEnum):
     ADMIT = 27
     END_STEP = 28
     KEPT = 29
-    EXPORT = 40
-    KEEP_LEAVES = 41
+    EXPORT = 30
+    KEEP_LEAVES = 31
 
 
-_NAMES: Final = tuple(
-    [
-        CoreOperation(number).name.lower() if number in CoreOperation.__members__.values() else ""
-        for number in range(max(CoreOperation) + 1)
-    ]
-)
+_NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
 
 _OPENING: Final = (CoreOperation.INIT, CoreOperation.OPEN, CoreOperation.LOAD)
 
@@ -214,7 +209,7 @@ class FoldCore:
     def seal_and_rest(self, salt: bytes) -> tuple[SealedBytes, CoreAnswer] | None:
         """As ``seal``, with the rest of the answer: tip, status, used bytes and figures."""
         answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
-        return (_sealed(answer), answer) if answer.rest else None
+        return (_sealed(answer), answer) if answer.unread_bytes else None
 
     def take(self, format: int | None = None) -> TakenBytes:
         """Take a snapshot at the end of a frame, in a format or in that of the limits."""
@@ -335,7 +330,7 @@ class CoreAnswer:
         self._at = at
 
     @property
-    def rest(self) -> int:
+    def unread_bytes(self) -> int:
         """Bytes that were not read."""
         return len(self._data) - self._at
 

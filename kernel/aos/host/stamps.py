@@ -105,6 +105,12 @@ def now_ns() -> int:
     return _clock.now_ns()
 
 
+def seconds_now() -> int:
+    """Return the wall clock in seconds since 1970, as checkpoints and cosignatures have it: no leap
+    is held back."""
+    return int(time.time())
+
+
 class _Drawn:
     """Random bytes of the system, drawn many at a time: each system call lets other threads run."""
 

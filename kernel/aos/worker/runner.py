@@ -214,17 +214,18 @@ class TaskRunner:
     def _halt(self, job: Job, failure: AttemptFailure, dropped: int) -> None:
         """Tell the node that a task does not settle: its intent stays open (X-15, X-17). It is not
         kept: if the node misses it, the task runs again."""
-        self._send(
-            {
-                "op": "halt",
-                "intent": job.intent,
-                "attempt": job.attempt,
-                "phase": "held" if failure.end == "hold" else "parked",
-                "code": bounded(failure.code, CODE_CHARS_MAX),
-                "problem": failure.halt_problem,
-                "dropped": dropped,
-            }
-        )
+        message: Message = {
+            "op": "halt",
+            "intent": job.intent,
+            "attempt": job.attempt,
+            "phase": "held" if failure.end == "hold" else "parked",
+            "code": bounded(failure.code, CODE_CHARS_MAX),
+            "problem": failure.halt_problem,
+            "dropped": dropped,
+        }
+        if failure.end == "park" and not failure.retryable:
+            message["is_final"] = True  # a node that counts the attempts gives it no other one
+        self._send(message)
 
     async def _outcome(self, job: Job) -> Outcome:
         function, effect = self._functions.get(job.effect), self._effects.get(job.effect)

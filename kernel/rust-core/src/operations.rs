@@ -108,9 +108,9 @@ const END_STEP: u32 = 28;
 /// (The numbers between are those of `reading`.)
 const KEPT: u32 = 29;
 /// -> the state at the end of a frame, for code that reads it as data: `put_export`.
-const EXPORT: u32 = 40;
+const EXPORT: u32 = 30;
 /// How many bytes of leaves each index keeps in memory (`u64`): none at first.
-const KEEP_LEAVES: u32 = 41;
+const KEEP_LEAVES: u32 = 31;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;

@@ -753,6 +753,21 @@ def test_a_request_that_is_canceled_before_its_items_run_leaves_no_coroutine(
     assert not [each for each in caught if "never awaited" in str(each.message)]
 
 
+def test_a_parked_result_that_is_final_is_followed_by_no_attempt(tmp_path: Path) -> None:
+    """N-60, X-78."""
+    error = {"code": "secret_in_result", "message": "it holds a secret", "retryable": False}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b")
+        leaking, mistaken = await stage.claim("ann", max=2, effects=[{"name": PAY, "attempts": 3}])
+        final = await stage.result(leaking, status="parked", payload=error, is_final=True)
+        assert final["answer"] == "parked"
+        other = await stage.result(mistaken, status="parked", payload=error)
+        assert other["answer"] == "retry"
+
+    assert play(tmp_path, scene).phases()[0] == ("parked", 1)
+
+
 def test_held_and_parked_tasks_stay_open_until_an_operator_retries_them(tmp_path: Path) -> None:
     """N-60, X-15 to X-17."""
     error = {"code": "no_key", "message": "no key", "retryable": False}

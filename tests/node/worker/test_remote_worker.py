@@ -540,3 +540,14 @@ def test_functions_that_need_blobs_are_left_to_the_process_of_the_world(tmp_path
         assert "no tasks of t/once@1" in lines[0]
 
     play(tmp_path, scene)
+
+
+def test_a_halt_that_is_final_is_a_final_result() -> None:
+    """N-60, X-78: the node gives the task no other attempt."""
+    halt = {
+        "op": "halt", "intent": bytes(32), "attempt": 1, "phase": "parked",
+        "code": "secret_in_result", "problem": "it holds a secret", "dropped": 0,
+    }  # fmt: skip
+
+    assert "is_final" not in remote_worker._halted(halt)
+    assert remote_worker._halted({**halt, "is_final": True})["is_final"] is True

@@ -12,7 +12,10 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.frame import seal
 from aos.core.journal.inputs import StartInput
 from aos.core.journal.records import Faulted, Step
-from aos.errors import BadUsage
+from aos.errors import BadUsage, Unavailable
+from aos.fastcore import fast_kernel
+from aos.fastcore.core_kind import CoreKind
+from aos.fastcore.errors import CoreDefect, CoreFull
 from aos.prove.replay.replay_report import Divergence
 from aos.prove.replay.replay_store import replay_store
 from aos.sandbox.config import PULLEY, WASMTIME
@@ -118,3 +121,27 @@ def test_an_exception_in_progress_ends_the_replay() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         replay_store(store_of(wasm_world()), on_progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("kind", "way_out"),
+    [
+        (CoreDefect, "the journal is not changed; --core python replays it"),
+        (CoreFull, "start again with a larger value, or with --core python"),
+    ],
+)
+def test_a_kernel_that_fails_itself_ends_a_replay_in_words(
+    kind: type[CoreDefect], way_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-36"""
+
+    def opens(**_: object) -> None:
+        raise kind("operation fold of the second kernel: it trapped")
+
+    monkeypatch.setattr(fast_kernel, "open_fast_kernel", opens)
+
+    with pytest.raises(Unavailable) as raised:
+        replay_store(store_of(wasm_world()), core=CoreKind.FAST)
+
+    assert "operation fold of the second kernel: it trapped" in str(raised.value)
+    assert way_out in str(raised.value)

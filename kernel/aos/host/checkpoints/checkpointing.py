@@ -25,11 +25,11 @@ from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.checkpoints.attestations import Witness, ask, is_stamp_of, stamp
 from aos.host.checkpoints.header_log import Extended, LogFolder, extend
 from aos.host.checkpoints.named_files import write_named
-from aos.host.checkpoints.witness_service import seconds_now
 from aos.host.folder.adoption import check_place
 from aos.host.folder.adoption import origin_of as origin_of_world
 from aos.host.folder.folder import WORLD_FILE, WorldFolder, open_folder
 from aos.host.folder.restore import Progress
+from aos.host.stamps import seconds_now
 from aos.manifest.keys import key_text
 from aos.private_memory import keep_memory_private
 from aos.prove.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint, origin_of

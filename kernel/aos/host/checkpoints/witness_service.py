@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -25,6 +24,7 @@ from nacl.signing import SigningKey
 from aos.errors import AosError, Damage, Refused, Unavailable
 from aos.host.checkpoints.named_files import as_witness, read_named, write_named
 from aos.host.folder.folder import read_key
+from aos.host.stamps import seconds_now
 from aos.prove.headerlog.checkpoint import Checkpoint, parse_checkpoint
 from aos.prove.headerlog.signed_note import (
     NOTE_BYTES_MAX,
@@ -65,11 +65,6 @@ _TOO_LONG: Final = 413
 _TEXT: Final = "text/plain; charset=utf-8"
 
 STATE_SUFFIX = ".logs"
-
-
-def seconds_now() -> int:
-    """The wall clock, in seconds since 1970."""
-    return int(time.time())
 
 
 @dataclass(slots=True)

@@ -19,7 +19,6 @@ from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.folder import check_world
-from aos.host.folder.second_fold import SecondFold
 from aos.manifest.keys import key_text
 from aos.store.store import Store, head_of
 from aos.store.stored_world import empty_state, open_stored, state_of
@@ -27,6 +26,7 @@ from aos.values.digests import Hash
 
 if TYPE_CHECKING:
     from aos.core.kernel_protocol import FollowsStored, KernelProtocol, OpenKernel
+    from aos.host.folder.second_fold import SecondFold
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called after each frame with (records folded, records in all)."""

@@ -573,7 +573,7 @@ def _no_value_of(secret: str) -> dict[str, str]:
 
 
 def _halted(message: Message) -> dict[str, Any]:
-    return _failed(
+    document = _failed(
         {
             "task": hash_text(Hash(message["intent"])),
             "epoch": message["attempt"],
@@ -584,6 +584,9 @@ def _halted(message: Message) -> dict[str, Any]:
         message["code"],
         message["problem"],
     )
+    if message.get("is_final"):
+        document["is_final"] = True
+    return document
 
 
 def _refused(sent: Mapping[str, Any], problem: Mapping[str, Any]) -> dict[str, Any]:

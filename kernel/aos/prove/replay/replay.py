@@ -48,7 +48,13 @@ from aos.core.journal.records import (
 )
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import open_kernel
-from aos.core.kernel_protocol import KernelProtocol, OpenKernel, Request, decided
+from aos.core.kernel_protocol import (
+    ExpectsRecords,
+    KernelProtocol,
+    OpenKernel,
+    Request,
+    decided,
+)
 from aos.core.snapshot.take import Put
 from aos.errors import Damage, Erased, Unavailable
 from aos.manifest.judging import judge
@@ -177,13 +183,14 @@ class _ReplayRun:
         self._engine = _Engine(runner)
         self._verify = lru_cache(SIGNATURES_KEPT)(is_signed)
         self._kernel: KernelProtocol | None = None
+        self._expect: Callable[[bytes, Record], None] = _expect_nothing
         self._manifests = Manifests()
         self._counts = _Counts()
         self._frame = self._seq = 1
 
     def go_on_from(self, start: OpensKernel) -> None:
         """Begin after a snapshot. A record that names it is compared with the root of its world."""
-        self._kernel = kernel = start(read=self._layered, verify=self._verify)
+        kernel = self._begin(start(read=self._layered, verify=self._verify))
         if kernel.manifest is not None:
             self._manifests.add(kernel.figures().manifest_seq, kernel.manifest)
         self._frame = self._seq = kernel.next_seq
@@ -191,6 +198,12 @@ class _ReplayRun:
         if recorded is not None:
             taken = partial(self._snapshot, content_hash)
             self._roots.documents[kernel.tip.seq] = self._roots.taken_as(recorded, taken)
+
+    def _begin(self, kernel: KernelProtocol) -> KernelProtocol:
+        self._kernel = kernel
+        if isinstance(kernel, ExpectsRecords):
+            self._expect = kernel.expect
+        return kernel
 
     def _snapshot(self, put: Put, format: int | None = None) -> Hash:
         return self.kernel.snapshot(put, format=format).document
@@ -212,6 +225,7 @@ class _ReplayRun:
             self._erasures.begin()
             try:
                 self.recorded = from_bytes(data)
+                self._expect(data, self.recorded)
                 self._record(self.recorded)
             except (Divergence, Unavailable):
                 raise
@@ -333,8 +347,8 @@ class _ReplayRun:
         if not is_signed(message, recorded.signature, recorded.world_key):
             self._diverge(difference("signature", "signed", "not the world key's signature"))
         world = world_id(recorded.nonce, recorded.world_key)
-        self._kernel = self._opens(
-            world=world, read=self._layered, verify=self._verify, manifest_of=judge
+        self._begin(
+            self._opens(world=world, read=self._layered, verify=self._verify, manifest_of=judge)
         )
         self._copy(recorded)
 
@@ -418,7 +432,7 @@ class _ReplayRun:
 
     def _compare(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         # Records read from bytes that are equal have the same bytes; ``frame`` checks it.
-        if record != self.recorded:
+        if record is not self.recorded and record != self.recorded:
             self._differs(record, blobs)
 
     def _answer(self, recorded: KernelReceipt) -> None:
@@ -474,9 +488,9 @@ class _ReplayRun:
         ones."""
         if self.kernel.has_work(steps=False):
             self._diverge(difference("kind", recorded.KIND, KernelReceipt.KIND))
-        lens = Lens(self._manifests, self._read)
         head = self.kernel.ring_head()
         if head is None or head.cell != recorded.cell:
+            lens = Lens(self._manifests, self._read)
             names = [
                 None if id is None else {"workflow": id[0], "key": lens.key(id, seq=recorded.seq)}
                 for id in (recorded.cell, None if head is None else head.cell)
@@ -531,6 +545,10 @@ class _ReplayRun:
         ]
         if head_differences:
             self._diverge(*head_differences, is_record=False)
+
+
+def _expect_nothing(_: bytes, __: Record) -> None:
+    pass
 
 
 def _keep_nothing(_: Mapping[Hash, bytes]) -> NoReturn:

@@ -12,8 +12,9 @@ from typing import Final
 
 from aos.core.journal.frame import Head
 from aos.core.journal.records import Control
-from aos.errors import BadUsage, Damage
+from aos.errors import BadUsage, Damage, Unavailable
 from aos.fastcore.core_kind import CoreKind
+from aos.fastcore.errors import CoreDefect
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.verify.checkpoints import CheckpointCheck, checking
@@ -51,7 +52,8 @@ def replay_store(
             exception that it raises ends the replay, which raises the same exception.
 
     Raises:
-        Divergence, Damage, Unavailable: As ``replay``.
+        Divergence, Damage, Unavailable: As ``replay``; Unavailable also where the kernel itself
+            fails or its memory is full.
         BadUsage: The store has no journal yet.
     """
     head = store.head()
@@ -75,6 +77,8 @@ def replay_store(
                 opens=core.opens,
                 on_progress=on_progress,
             )
+        except CoreDefect as defect:
+            raise Unavailable(defect.replays()) from defect
         finally:
             sandbox.close()
 
@@ -192,7 +196,8 @@ def replay_bundle(
             exception that it raises ends the replay, which raises the same exception.
 
     Raises:
-        Divergence, Unavailable: As ``replay``.
+        Divergence, Unavailable: As ``replay``; Unavailable also where the kernel itself fails or
+            its memory is full.
         Damage: As ``replay``, or the file was altered.
     """
     bundle.check()
@@ -218,6 +223,8 @@ def replay_bundle(
                 erased_since=_erased_after(bundle, head.seq + 1),
                 snapshots=_snapshots(bundle),
             )
+        except CoreDefect as defect:
+            raise Unavailable(defect.replays()) from defect
         finally:
             sandbox.close()
 

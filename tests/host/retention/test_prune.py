@@ -355,9 +355,9 @@ def test_a_snapshot_of_another_world_than_the_journals_is_found(
     """RT-6: the history is not given up for a lie about it."""
     real = take
 
-    def lie(state: Any, put: Callable[[bytes], Hash]) -> Any:
+    def lie(state: Any, put: Callable[[bytes], Hash], *, format: int) -> Any:
         state.clock_ns += 1
-        return real(state, put)
+        return real(state, put, format=format)
 
     monkeypatch.setattr("aos.host.retention.pruning.take", lie)
     with pytest.raises(Damage, match="is not of the world as it was then, and nothing was pruned"):

@@ -64,6 +64,7 @@ DRAWING: Final = "a drawing"
 OUTPUT: Final = "output; the test of its page or of its command compares it"
 NOT_READ: Final[dict[tuple[str, str], tuple[int, str]]] = {
     ("concepts.md", ""): (1, DRAWING),
+    ("executors.md", ""): (1, DRAWING),
     ("host.md", ""): (1, DRAWING),
     ("journal.md", ""): (1, DRAWING),
     ("node.md", ""): (1, DRAWING),

@@ -90,7 +90,7 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 169, 12),
-        (["inspect", "world"], 354, 155),
+        (["inspect", "world"], 354, 157),
         (["inspect", "cell", "puppet", "ada"], 364, 165),
         (["send", "host/Do@1", EVENT], 405, 199),
     ],

@@ -102,10 +102,15 @@ class Bench:
         world: Json = {"workload": workload, "path": self._folder / "world", "size": size}
         made = self._child({**world, "do": "make"}, CHILD_S + size / 100)
         measured = []
-        for core in next(self._turns):
+        for turn, core in enumerate(next(self._turns)):
             tell(f"  {CORE_WORDS[core]}")
             figures = self._child(
-                {**world, "do": "measure", "points": [asdict(each) for each in found]},
+                {
+                    **world,
+                    "do": "measure",
+                    "points": [asdict(each) for each in found],
+                    "turn": turn,
+                },
                 CHILD_S + size / 100 + sum(5 * each.seconds + 5 for each in found),
                 core,
             )

@@ -47,20 +47,23 @@ from benchmarks.workloads import Load, cell_name, load_of, scattered
 from benchmarks.world import World
 
 FIRST_ITEM: Final = 1_000_000_000
-"""Items of points count from here, those that made the cells from 0."""
+"""Items of points count from here, those that made the cells from 0; those of the next process that
+measures the same world, from twice this number."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What to do. ``size`` is how many cells there are, or shall be."""
+    """What to do. ``size`` is how many cells there are, or shall be; ``turn`` how many processes
+    have measured this world before: an item that was sent before would never finish."""
 
     do: str
     path: Path
     workload: Workload
     size: int = 0
     points: tuple[Point, ...] = ()
+    turn: int = 0
 
     @classmethod
     def read(cls, given: Json) -> Spec:
@@ -71,6 +74,7 @@ class Spec:
             workload=given["workload"],
             size=given.get("size", 0),
             points=points,
+            turn=given.get("turn", 0),
         )
 
 
@@ -119,7 +123,7 @@ async def _measure(spec: Spec) -> Json:
     load = load_of(spec.workload)
     async with World(spec.path, load) as world:
         found: Json = {"start": world.start(), "points": []}
-        numbers = itertools.count(FIRST_ITEM)
+        numbers = itertools.count(FIRST_ITEM * (spec.turn + 1))
         for point in spec.points:
             measured = await _Measuring(world.watch, load, spec, point).run(numbers)
             found["points"].append(measured)

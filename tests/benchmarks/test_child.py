@@ -190,3 +190,12 @@ def test_orders_close_one_by_one(tmp_path: Path) -> None:
     # Three of the shop; and one for the timer that is canceled when an order is closed, which may
     # come after everything else.
     assert 18 <= point["receipts"] <= 24
+
+
+def test_a_second_process_measures_the_same_world_with_items_of_its_own(tmp_path: Path) -> None:
+    """An order that was sent before would be a duplicate, which never finishes."""
+    first = measure(tmp_path, "orders", items(2, in_flight=1))
+
+    second = run(replace(spec(tmp_path, "orders", "measure", items(2, in_flight=1)), turn=1))
+
+    assert [found["points"][0]["all_items"] for found in (first, second)] == [2, 2]

@@ -150,23 +150,13 @@ def _pair(
 def _counter(worlds: Sequence[Json]) -> Aim:
     points = points_of(worlds, "counter", cells="many", is_busy=False, in_flight=64)
     rate = points[0]["rate"] if points else None
-    return Aim(
-        what="counter, 64 in flight",
-        aim=f"{COUNTER_RATE:,} events/s",
-        found=_nothing(rate, lambda x: f"{x:,.0f} events/s"),
-        is_met=None if rate is None else rate >= COUNTER_RATE,
-    )
+    return _at_least("counter, 64 in flight", COUNTER_RATE, rate, " events/s")
 
 
 def _hot(worlds: Sequence[Json]) -> Aim:
     found = points_of(worlds, "counter", cells="hot", is_busy=False)
     best = max((each["rate"] for each in found), default=None)
-    return Aim(
-        what="a hot cell: counter, its best rate",
-        aim=f"{HOT_RATE:,} events/s",
-        found=_nothing(best, lambda x: f"{x:,.0f} events/s"),
-        is_met=None if best is None else best >= HOT_RATE,
-    )
+    return _at_least("a hot cell: counter, its best rate", HOT_RATE, best, " events/s")
 
 
 def _floor(worlds: Sequence[Json]) -> Aim:
@@ -218,24 +208,14 @@ def _replay_steps(journals: Sequence[Json]) -> Aim:
         (journal["replay"]["steps"] / journal["replay"]["seconds"] for journal in journals),
         default=None,
     )
-    return Aim(
-        what="replay: its best rate",
-        aim=f"{REPLAY_STEPS:,} steps/s",
-        found=_nothing(rate, lambda x: f"{x:,.0f} steps/s"),
-        is_met=None if rate is None else rate >= REPLAY_STEPS,
-    )
+    return _at_least("replay: its best rate", REPLAY_STEPS, rate, " steps/s")
 
 
 def _fold(worlds: Sequence[Json]) -> Aim:
     """Of the restart that reads most records: a short one is mostly the start of the process."""
     start = max((world["start"] for world in worlds), key=_records, default=None)
     rate = None if start is None else start["records"] / start["seconds"]
-    return Aim(
-        what="restart: records read",
-        aim=f"{FOLD_RATE:,}/s",
-        found=_nothing(rate, lambda x: f"{x:,.0f}/s"),
-        is_met=None if rate is None else rate >= FOLD_RATE,
-    )
+    return _at_least("restart: records read", FOLD_RATE, rate, "/s")
 
 
 def _records(start: Json) -> int:
@@ -252,6 +232,16 @@ def _restart(restarts: Sequence[Json]) -> Aim:
         aim=f"less than {RESTART_S:g} s",
         found="not measured" if restart is None else f"{seconds:.1f} s after {restart['events']:,}",
         is_met=seconds < RESTART_S if is_enough and seconds is not None else None,
+    )
+
+
+def _at_least(what: str, least: int, rate: float | None, unit: str) -> Aim:
+    """The aim of a rate, which is None where it was not measured."""
+    return Aim(
+        what=what,
+        aim=f"{least:,}{unit}",
+        found=_nothing(rate, lambda x: f"{x:,.0f}{unit}"),
+        is_met=None if rate is None else rate >= least,
     )
 
 

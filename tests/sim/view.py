@@ -39,7 +39,7 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
         "abandoned": list(state.abandoned),
         "attempts": {
             **state.attempts,
-            **{i.intent: attempt for i, attempt in state.intents.each() if attempt is not None},
+            **{i.intent: attempt for i, attempt in state.intents.in_order() if attempt is not None},
         },
         "halts": {
             hash: (h.phase, h.attempt, h.seq, h.since_ns, h.code, h.problem)

@@ -118,7 +118,7 @@ def plain(value: Any) -> Any:
             return value.name
         case State():
             shown = {each.name: getattr(value, each.name) for each in dataclasses.fields(State)}
-            shown["intents"] = list(value.intents.each())
+            shown["intents"] = list(value.intents.in_order())
             for name in ("attempts", "streams", "halts"):
                 shown[name] = dict(sorted(getattr(value, name).items()))
             for intent, attempt in shown["intents"]:

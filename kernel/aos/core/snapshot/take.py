@@ -201,7 +201,7 @@ def _work(state: State, *, is_paged: bool) -> dict[str, _Items]:
     """The items of all pages: of all open work, or of that which the maps do not have."""
     if is_paged:
         cells = sorted(state.cells.unrested(), key=lambda cell: cell.id)
-        works = list(state.intents.each())
+        works = list(state.intents.in_order())
     else:
         active = state.cells.active.values()
         cells = [cell for cell in active if not state.cells.may_wait(cell)]

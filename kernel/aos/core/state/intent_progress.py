@@ -36,7 +36,7 @@ class IntentProgress:
 def open_intents(state: State) -> Iterator[IntentProgress]:
     """Yield all open intents in the order of opening. Nothing may change ``state`` meanwhile."""
     owed = {owed_receipt.intent for owed_receipt in state.owed}
-    for intent, last_attempt in state.intents.each():
+    for intent, last_attempt in state.intents.in_order():
         is_owed = intent.intent in owed
         yield _work(state, intent, last_attempt, is_owed=is_owed, is_abandoned=False)
 

@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 
 class _Opened(NamedTuple):
-    """The place of an intent in the order of opening."""
+    """Where an intent is in the order of opening: by record, then by its number in it."""
 
     seq: int
-    place: int
+    number: int
     intent: Hash
     cell: CellId | None = None
     """Its cell, if that is not in memory."""
@@ -142,8 +142,8 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
         attempt = self.attempts.get(intent)
         if attempt is not None or intent in self.loaded or not (self.packed or self.base):
             return attempt
-        found = self._peek(intent)
-        return None if found is None else found[1]
+        work = self._peek(intent)
+        return None if work is None else work[1]
 
     def _cell_of(self, intent: Hash) -> CellId | None:
         """The cell that an intent was of when its cell left memory last."""
@@ -161,7 +161,7 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
             return open_intent, self.attempts.get(intent)
         id = id or self._cell_of(intent)
         work = [] if id is None else self._cells.work_at_rest(id)
-        return next((found for found in work if found[0].intent == intent), None)
+        return next((opened for opened in work if opened[0].intent == intent), None)
 
     # All intents
 
@@ -175,28 +175,28 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
         return _Items(self)
 
     def __iter__(self) -> Iterator[Hash]:
-        for open_intent, _ in self.each():
+        for open_intent, _ in self.in_order():
             yield open_intent.intent
 
-    def each(self, *, but: str | None = None) -> Iterator[tuple[OpenIntent, int | None]]:
+    def in_order(self, *, but: str | None = None) -> Iterator[tuple[OpenIntent, int | None]]:
         """All open intents in the order of opening, ``but`` those of one effect, each with its last
         journaled attempt. Decodes those that are not loaded one by one, and keeps none."""
         effects = [effect for effect in +self.counts if effect != but]
         for _, _, intent, id in sorted(self._opened(effects)):
-            found = self._peek(intent, id)
-            if found is None:
+            work = self._peek(intent, id)
+            if work is None:
                 raise Damage("an intent of the snapshot is open, and its cell does not wait for it")
-            yield found
+            yield work
 
     def oldest(self, effect: str) -> OpenIntent | None:
         """The first of the open intents of an effect. Looks at all of them if the last answer is
         open no more."""
-        known = self._oldest.get(effect)
-        found = None if known is None else self._peek(known)
-        if found is None and self.counts[effect]:
+        last_answer = self._oldest.get(effect)
+        oldest = None if last_answer is None else self._peek(last_answer)
+        if oldest is None and self.counts[effect]:
             self._oldest[effect] = first = min(self._opened([effect])).intent
-            found = self._peek(first)
-        return None if found is None else found[0]
+            oldest = self._peek(first)
+        return None if oldest is None else oldest[0]
 
     def _opened(self, effects: Collection[str]) -> Iterator[_Opened]:
         for open_intent in self.loaded.values():
@@ -209,9 +209,9 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
         for effect in effects:
             index = self.base.get(effect)
             for intent, entry in () if index is None else index.items():
-                id, seq, place = read_opened(entry)
+                id, seq, number = read_opened(entry)
                 if not self._cells.hides_base(id):
-                    yield _Opened(seq, place, intent, id)
+                    yield _Opened(seq, number, intent, id)
 
     def of(self, cell: Cell) -> list[OpenIntent]:
         """The open intents of a cell, in the order of opening. Loads nothing."""
@@ -243,7 +243,7 @@ class _Values(ValuesView[OpenIntent]):
     _mapping: OpenIntents
 
     def __iter__(self) -> Iterator[OpenIntent]:
-        for open_intent, _ in self._mapping.each():
+        for open_intent, _ in self._mapping.in_order():
             yield open_intent
 
 
@@ -253,7 +253,7 @@ class _Items(ItemsView[Hash, OpenIntent]):
     _mapping: OpenIntents
 
     def __iter__(self) -> Iterator[tuple[Hash, OpenIntent]]:
-        for open_intent, _ in self._mapping.each():
+        for open_intent, _ in self._mapping.in_order():
             yield open_intent.intent, open_intent
 
 

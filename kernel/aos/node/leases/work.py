@@ -118,7 +118,7 @@ class LeasedWork:
         state = self._desk.state
         self._desk.leases.close_all(state.intents)
         # The world runs its timers itself, and may sleep on a million of them.
-        for intent, last_attempt in state.intents.each(but=TIMER):
+        for intent, last_attempt in state.intents.in_order(but=TIMER):
             self._open(intent)
             if last_attempt is not None:
                 self._desk.leases.begun(intent.intent, last_attempt)

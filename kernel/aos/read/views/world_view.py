@@ -130,7 +130,7 @@ def _by_executor(state: State) -> Document:
     """Count the open intents of each executor, and those whose attempt is not their first. Timers
     are no work of an executor: ``_timers`` counts them."""
     counts_by_executor: dict[str, Document] = {}
-    for intent, last_attempt in state.intents.each(but=TIMER):
+    for intent, last_attempt in state.intents.in_order(but=TIMER):
         counts = counts_by_executor.setdefault(
             intent.effect.executor,
             {

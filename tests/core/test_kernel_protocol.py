@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +13,9 @@ from aos.core.decide.answers import Admitted, Decided, Duplicate, Refusal, Rule,
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.inputs import MIGRATE, EventInput, Input
 from aos.core.journal.ports import Call, Keep, Ran
+from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import (
+    Control,
     Event,
     Faulted,
     KernelReceipt,
@@ -22,20 +25,30 @@ from aos.core.journal.records import (
     Step,
 )
 from aos.core.journal.signing import is_signed
-from aos.core.kernel_protocol import FrameBounds, KernelProtocol, OpenKernel, decided, step
+from aos.core.kernel_protocol import (
+    FrameBounds,
+    KernelProtocol,
+    OpenKernel,
+    Redecides,
+    decided,
+    step,
+)
 from aos.core.limits import Limits
 from aos.errors import Damage
 from aos.host.errors import Stopping
 from aos.manifest.names import EFFECT_CANCEL
+from aos.manifest.shards import shard_of_key
+from aos.prove.replay.recorded_inputs import input_of
 from aos.store.errors import NoRoom
-from aos.values.cbor import encode
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 from tests.core.busy import COPY
 from tests.core.busy import manifest as two_readers
 from tests.core.cases import CASE, case, cases, log_of, tell
 from tests.core.decide.test_migrate import migrating, to_counted
-from tests.core.desk import DESK, cancel, cell_id, desks, pay
+from tests.core.desk import DESK, PAY, TIMER, cancel, cell_id, desks, pay, wish
 from tests.core.desk import tell as ask_desk
+from tests.core.group_shop import MODULES, NOTED, PLACED, RATED, in_shard, shop
 from tests.fastcore.owned_kernel import OPENERS, KernelView
 from tests.memory_world import MemoryWorld, Module
 
@@ -269,6 +282,20 @@ def test_the_blobs_of_the_frame_that_is_being_filled_are_counted_until_it_is_sea
     assert world.kernel.pending_blob_bytes == 0
 
 
+def test_a_blob_that_one_record_has_twice_is_counted_once() -> None:
+    world = desks()
+    late = wish(TIMER, {"deliver_at_ns": world.now_ns + 10**9, "key": "x" * 2_000})
+    world.send("t/Tell@1", {"key": "a", "asks": [late, late], "note": ""})
+    world.seal()
+
+    record = world.step()
+
+    assert isinstance(record, Step)
+    assert len(record.intents) == 2
+    params = late["params"]  # type: ignore[call-overload,index]
+    assert world.kernel.pending_blob_bytes == len(params)  # type: ignore[arg-type]
+
+
 def test_an_owed_receipt_comes_before_a_step_and_needs_no_runner() -> None:
     """CR-4, K-80."""
     world = desks()
@@ -387,6 +414,129 @@ def test_a_kernel_follows_the_frames_of_another(opens: OpenKernel) -> None:
         other.follow(world.frames[0])
 
 
+def journal() -> tuple[MemoryWorld, list[Record]]:
+    """A world with a record of each kind that a kernel decides again, and at the end a command,
+    which it leaves; the records of its last frame."""
+    world = desks()
+    world.seal()
+
+    def tell_desk(key: str, *asks: Value, note: str = "") -> None:
+        world.send("t/Tell@1", {"key": key, "asks": list(asks), "note": note})
+        while world.step() is not None:
+            pass
+
+    tell_desk("a", pay("p"), pay("q"), pay("r"))
+    tell_desk("a", cancel(ref="p"))
+    world.settle(world.open()[0], {"ref": "r"})
+    tell_desk("b", note="fail")
+    world.control("cancel", intent=world.open()[0].intent)
+    return world, world.seal()
+
+
+def follower(world: MemoryWorld, opens: OpenKernel) -> KernelProtocol:
+    """A kernel at the end of the last frame but one."""
+    kernel = opens(world=world.state.world, read=world.read, find=world.places.get)
+    for frame in world.frames[:-1]:
+        kernel.follow(frame)
+    return kernel
+
+
+def redecided_by(
+    kernel: KernelProtocol, world: MemoryWorld, records: Sequence[Record]
+) -> tuple[int, int]:
+    """Let a kernel decide records again as long as it does: how many it entered, and the calls that
+    it asked for."""
+    assert isinstance(kernel, Redecides)
+    redecided = kernel.redecide([to_bytes(record) for record in records])
+    entered, calls = redecided.records, 0
+    while redecided.call is not None:
+        calls += 1
+        redecided = kernel.redecide((), world.runner.run(redecided.call))
+        entered += redecided.records
+    return entered, calls
+
+
+def test_recorded_records_are_decided_again_and_lead_to_the_same_frame(opens: OpenKernel) -> None:
+    """CR-5a: all but a command, which the host decides."""
+    world, records = journal()
+    kernel = follower(world, opens)
+    if not isinstance(kernel, Redecides):
+        assert opens is OPENERS["python"]  # replay does all of it
+        return
+    kinds = {type(record) for record in records}
+    assert kinds == {Event, Step, Faulted, Receipt, KernelReceipt, Control}
+
+    steps = sum(isinstance(record, Step | Faulted) for record in records)
+    assert redecided_by(kernel, world, records) == (len(records) - 1, steps)
+    command = records[-1]
+    assert isinstance(command, Control)
+    decision = kernel.decide(input_of(command, kernel.read), command.stamp)
+    assert isinstance(decision, Decided)
+    assert decision.record == command
+    kernel.enter(decision)
+
+    sealed = kernel.seal(world.frames[-1].salt)
+    assert sealed is not None
+    assert sealed.frame == world.frames[-1]
+
+
+def altered(record: Record) -> Iterator[Record]:
+    """A record with another field that the kernel computes."""
+    match record:
+        case Event():
+            yield dataclasses.replace(record, to=())
+        case Step() | Faulted():
+            yield dataclasses.replace(record, fuel=record.fuel + 1)
+            yield dataclasses.replace(record, cell=cell_id("z"))
+            yield dataclasses.replace(record, entry=(record.entry[0], record.entry[1] + 1))
+        case Receipt():
+            yield dataclasses.replace(record, outcome="rejected")
+        case KernelReceipt():
+            yield dataclasses.replace(record, root=record.root + 1)
+
+
+def test_a_record_that_comes_out_different_is_left_and_has_changed_nothing(
+    opens: OpenKernel,
+) -> None:
+    """CR-5a: a step of another cell or entry does not run."""
+    world, records = journal()
+    if not isinstance(follower(world, opens), Redecides):
+        return
+    alterations = [
+        (index, other) for index, record in enumerate(records) for other in altered(record)
+    ]
+    assert len(alterations) >= len(records)
+    for index, other in alterations:
+        kernel = follower(world, opens)
+        calls = sum(isinstance(record, Step | Faulted) for record in records[:index])
+        runs = isinstance(other, Step | Faulted) and other.fuel != _fuel_of(records[index])
+
+        found = redecided_by(kernel, world, [*records[:index], other])
+
+        assert found == (index, calls + runs), other
+        assert kernel.next_seq == other.seq
+        assert redecided_by(kernel, world, records[index : index + 1])[0] == 1
+
+
+def _fuel_of(record: Record) -> int:
+    assert isinstance(record, Step | Faulted)
+    return record.fuel
+
+
+def test_a_fault_of_the_machine_is_left_and_does_not_run(opens: OpenKernel) -> None:
+    """CR-5a, A-16."""
+    world = cases()
+    world.seal()
+    world.kernel.admit(event("a"), world.stamp())
+    assert isinstance(world.kernel.next(), Call)
+    fault = Fault(kind=FaultKind.STACK, message="the guest's stack is used up")
+    world.kernel.end_step(Ran(output=None, fault=fault, fuel=7, pages=1))
+    records = world.seal()
+    kernel = follower(world, opens)
+    if isinstance(kernel, Redecides):
+        assert redecided_by(kernel, world, records) == (1, 0)
+
+
 @dataclass
 class Interrupted:
     """The functions of a host, which raise ``problem`` as long as it is set."""
@@ -484,6 +634,44 @@ def test_open_work_is_told_one_by_one_and_all() -> None:
     assert EFFECT_CANCEL not in {each.intent.effect.name for each in work}
 
 
+def test_open_timers_are_listed_by_their_time() -> None:
+    """CR-7, SN-16: of cells at rest, of one that came into memory, and of new ones."""
+    world = desks()
+    world.seal()
+    world.limits = Limits(delta_bytes=0)
+    world.restart()
+    world.kernel.spill(resting_max=1)
+    later = world.now_ns + 10**12
+
+    def sleep(key: str, after: int) -> None:
+        ask_desk(world, key, wish(TIMER, {"deliver_at_ns": later + after, "key": None}))
+
+    def listed() -> list[int]:
+        timers = world.kernel.open_timers(None, 9)
+        assert list(timers[1:]) == list(world.kernel.open_timers(timers[0].place, 9))
+        assert world.kernel.figures().open_timers == len(timers)
+        return [int.from_bytes(timer.place[:8], "big") - later for timer in timers]
+
+    for number, key in enumerate("abcd"):
+        sleep(key, 40 - 10 * number)
+    ask_desk(world, "p", pay())
+    world.seal()
+    world.restart(world.kernel.snapshot(world.put).document)
+    world.kernel.spill(resting_max=1)
+    sleep("e", 25)
+    sleep("f", 5)
+    assert listed() == [5, 10, 20, 25, 30, 40]
+    ask_desk(world, "b", note="hello")
+    ask_desk(world, "c", note="fail")
+    assert listed() == [5, 10, 20, 25, 30, 40]
+    world.control("end", cell=cell_id("d"), status="completed")
+    world.control("end", cell=cell_id("e"), status="completed")
+    world.run()
+    assert listed() == [5, 20, 30, 40]
+    others = [each.intent.effect.name for each in world.kernel.open_intents(but=TIMER)]
+    assert others == [PAY]
+
+
 @pytest.mark.parametrize("name", [b"", b"short", bytes(33)])
 def test_a_name_that_is_no_hash_names_nothing(name: bytes) -> None:
     """A sender chooses it."""
@@ -520,3 +708,39 @@ def test_a_decided_input_with_a_runner_is_the_answer_of_the_kernel() -> None:
     decision = decided(world.kernel, event("a"), world.stamp(), world.runner, world.blobs.update)
     assert isinstance(decision, Decided)
     assert case("a") in getattr(decision.record, "to", ())
+
+
+def test_a_shard_takes_and_reads_only_what_is_its_own() -> None:
+    """K-40a, K-85a, GR-2 to GR-5, GR-12, GR-13: of senders, steps and operators."""
+    world = MemoryWorld(in_shard(shop(), 1, 3), MODULES)
+    customers = [f"c-{number}" for number in range(12)]
+    near = [name for name in customers if shard_of_key(encode(name), 3) == 1]
+    assert 1 < len(near) < len(customers)
+
+    admitted = [
+        isinstance(world.send(PLACED, {"order": f"{name}|o/1", "note": "ship"}), Admitted)
+        for name in customers
+    ]
+    for name in customers:
+        for action in ("look", "resolve", "tell"):
+            order: Value = {
+                "order": f"{near[0]}|{name}-{action}",
+                "note": f"{action}:{name}|o/1",
+            }
+            assert isinstance(world.send(PLACED, order), Admitted)
+    world.run()
+
+    assert admitted == [name in near for name in customers]
+    assert isinstance(world.send(RATED, {"key": "", "note": "rate"}), Admitted)
+    in_first: list[tuple[str, Value]] = [
+        (NOTED, {"key": "", "note": "log"}), ("aos/SchedulePause@1", {"id": near[0]}),
+    ]  # fmt: skip
+    for schema, value in in_first:
+        refusal = world.send(schema, value)
+        assert isinstance(refusal, Refusal)
+        assert refusal.rule is Rule.KEY_OF_ANOTHER_SHARD
+    world.run()
+    other_shard, elsewhere = in_shard(shop(version=2), 2, 3), in_shard(shop([], version=2), 1, 3)
+    assert isinstance(world.apply(other_shard, MODULES), Refusal)
+    assert isinstance(world.apply(elsewhere, MODULES), Refusal)
+    assert isinstance(world.apply(in_shard(shop(version=2), 1, 3), MODULES), Admitted)

@@ -49,7 +49,9 @@ STEP, FOLD, OWED = "decide/step.rs", "state/fold.rs", "decide/owed.rs"
 SETTLE, ADMIT, ROUTING = "decide/settle.rs", "decide/admit.rs", "decide/routing.rs"
 IDENTITY, CONTROL = "journal/identity.rs", "decide/control.rs"
 DECIDING, OPERATIONS, KERNEL = "deciding.rs", "operations.rs", "kernel.rs"
-SIGNING = "journal/signing.rs"
+REDECIDING = "redeciding.rs"
+SIGNING, INTENTS = "journal/signing.rs", "state/open_intents.rs"
+PLACEMENT, PROBLEMS = "manifest/placement.rs", "decide/manifest_problems.rs"
 
 ADMITS = "test_an_input_is_admitted_with_the_answer_that_its_record_gives"
 REACHES_TWO = "test_an_event_to_two_cells_is_answered_with_both_in_the_order_of_its_record"
@@ -61,6 +63,11 @@ NEXT_STEP = "test_a_step_that_ended_is_followed_by_the_head_of_the_ring"
 WRONG_AGAIN = "test_a_wrong_signature_is_refused_each_time"
 HAS_BLOBS = "test_the_blobs_of_the_frame_that_is_being_filled_are_counted_until_it_is_sealed"
 OWED_FIRST = "test_an_owed_receipt_comes_before_a_step_and_needs_no_runner"
+AGAIN = "test_recorded_records_are_decided_again_and_lead_to_the_same_frame"
+DIFFERENT = "test_a_record_that_comes_out_different_is_left_and_has_changed_nothing"
+OF_MACHINE = "test_a_fault_of_the_machine_is_left_and_does_not_run"
+TIMERS = "test_open_timers_are_listed_by_their_time"
+SHARD = "test_a_shard_takes_and_reads_only_what_is_its_own"
 HOST_FAILS = "test_an_exception_of_a_function_of_the_host_has_changed_nothing"
 
 ONE_CALL: Final = (
@@ -125,8 +132,42 @@ ONE_CALL: Final = (
 """Defects of inputs or a step that are decided and entered by one call of the core (CR-2): in the
 answers to their senders, in the status, in the order, and in the step that comes next."""
 
+DECIDED_AGAIN: Final = (
+    Mutant(
+        REDECIDING, "Ok(Decision::Decided) if [[is_decided(kernel, data)]] =>", "true", DIFFERENT
+    ),
+    Mutant(REDECIDING, "[[state.ring.front() != Some(cell)]] {", "false", DIFFERENT),
+    Mutant(REDECIDING, "Ok([[first == Some(entry)]])", "true", DIFFERENT),
+    Mutant(REDECIDING, "if [[!is_environmental(faulted.fault.kind)]]", "true", OF_MACHINE),
+    Mutant(
+        REDECIDING,
+        "Record::Faulted(faulted) => {\n                self.steps += [[1]];",
+        "0",
+        AGAIN,
+    ),
+    Mutant(REDECIDING, "self.emitted += [[step.events.len() as u64]];", "1", AGAIN),
+    Mutant(REDECIDING, "self.intents += [[step.intents.len() as u64]];", "0", AGAIN),
+    Mutant(
+        REDECIDING, "attempt: InputNat::Nat([[receipt.attempt]]),", "receipt.attempt + 1", AGAIN
+    ),
+)
+"""Defects of records that are decided again by one call (CR-5a)."""
+
+IN_GROUP: Final = (
+    Mutant(PLACEMENT, "[[number << 8 | u64::from(*byte)]]);", "number + u64::from(*byte)", SHARD),
+    Mutant(PLACEMENT, "text.split_once([[BEFORE_BAR]])", "'/'", SHARD),
+    Mutant(PLACEMENT, "match [[is_keyed && workflow != SCHEDULE]] {", "is_keyed", SHARD),
+    Mutant(ROUTING, "index.filter(|index| [[*index != shard.index]])", "*index > 1", SHARD),
+    Mutant(OWED, "if [[key_problem(workflow, &id.key).is_none()]] {", "false", SHARD),
+    Mutant(PROBLEMS, "if [[effective.shard != in_force.shard]] {", "false", SHARD),
+    Mutant(PROBLEMS, "if [[old.placement != workflow.placement]] {", "false", SHARD),
+)
+"""Defects of a world that is a shard of a group (K-40a, K-85a)."""
+
 MUTANTS: Final = (
     *ONE_CALL,
+    *DECIDED_AGAIN,
+    *IN_GROUP,
     Mutant(STEP, "pages: [[ran.pages]],", "ran.pages + 1"),
     Mutant(STEP, "fuel: [[ran.fuel]],", "ran.fuel + 1"),
     Mutant(STEP, "output: [[content_hash(data)]],", "content_hash(&data[1..])"),
@@ -184,6 +225,27 @@ MUTANTS: Final = (
     Mutant(CONTROL, "serial: [[state.controls]],", "state.controls + 1"),
     Mutant(CONTROL, "restamp: [[control.restamp]],\n        dropped", "!control.restamp"),
     Mutant("state/cells.rs", "self.shelf(&id.workflow).count += [[1]];", "2"),
+    Mutant(
+        INTENTS,
+        "(Some((key, _)), Some((base_key, _))) => [[base_key < key]],",
+        "base_key > key",
+        TIMERS,
+    ),
+    Mutant(INTENTS, "if [[!self.hides_base(&id)]] {\n                return Ok", "true", TIMERS),
+    Mutant(INTENTS, "if [[is_timer(&intent)]] {\n                order.add", "false", TIMERS),
+    Mutant(
+        INTENTS,
+        "let is_listed = |intent: &OpenIntent| [[but != Some(&*intent.effect.name)]];",
+        "true",
+        TIMERS,
+    ),
+    Mutant(INTENTS, 'count.expect("an open intent is counted") -= [[1]];', "0", TIMERS),
+    Mutant(
+        "state/timer_order.rs",
+        "Bound::Unbounded, |after| [[Bound::Excluded(*after)]])",
+        "Bound::Included(*after)",
+        TIMERS,
+    ),
     Mutant("values/digests.rs", '[[format!("blake3:{}", hex(hash))]]', "hex(hash)"),
 )
 

@@ -24,8 +24,17 @@ from aos.core.decide.answers import Answer, Decided, Decision, Refusal, admissio
 from aos.core.journal.frame import Frame
 from aos.core.journal.inputs import Input, SnapshotInput
 from aos.core.journal.ports import BlobReader, Call, Keep, Ran, Verify
-from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import CellId, Faulted, Record, Stamp, Step
+from aos.core.journal.record_codec import from_bytes, to_bytes
+from aos.core.journal.records import (
+    CellId,
+    Event,
+    Faulted,
+    KernelReceipt,
+    Receipt,
+    Record,
+    Stamp,
+    Step,
+)
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import Kernel
 from aos.core.kernel_protocol import (
@@ -35,15 +44,18 @@ from aos.core.kernel_protocol import (
     KernelMemory,
     KernelProtocol,
     OpenKernel,
+    Redecided,
+    Redecides,
     Request,
     RingHead,
 )
 from aos.core.pending import Sealed
 from aos.core.state.cell import Cell
-from aos.core.state.intent_progress import IntentProgress
+from aos.core.state.intent_progress import IntentProgress, OpenTimer
 from aos.core.state.state import State
 from aos.fastcore.fast_kernel import FastKernel
 from aos.manifest.effective import Effective, Workflow
+from aos.prove.replay.recorded_inputs import input_of
 from aos.values.digests import Hash, content_hash
 from tests.fastcore.lockstep import Differs, differing, plain
 from tests.fastcore.owned_kernel import open_owned
@@ -77,12 +89,14 @@ class PairedKernel(Kernel):
         """The last decision of both."""
         self._ran: Ran | None = None
         """How the call of the last decision ended, if that is of a step."""
+        self._recorded: list[bytes] = []
+        """Records that are still to be decided again."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         """A copy is the reference alone."""
         alone = Kernel.__new__(Kernel)
         memo[id(self)] = alone
-        own = {"second", "calls", "frames", "_parts", "_sealed_blobs", "_last", "_ran"}
+        own = {"second", "calls", "frames", "_parts", "_sealed_blobs", "_last", "_ran", "_recorded"}
         parts = {name: part for name, part in vars(self).items() if name not in own}
         vars(alone).update(copy.deepcopy(parts, memo))
         return alone
@@ -139,6 +153,9 @@ class PairedKernel(Kernel):
         self.manifests()
         self.ring_head()
         list(self.open_intents())
+        first = self.open_timers(None, 2)
+        if first:
+            self.open_timers(first[0].place, 3)
         self._read_by_both("base", lambda kernel: kernel.base)
         for workflow in self.state.cells.shelves:
             # All are compared as a list.
@@ -253,6 +270,61 @@ class PairedKernel(Kernel):
         self._compare_sizes()
         return failed
 
+    def redecide(self, records: Sequence[bytes], ran: Ran | None = None) -> Redecided:
+        """The second kernel decides again, and the reference each record that it entered. If it
+        left the next one to its host, the reference decides nothing that it should have entered."""
+        if not self.is_pair:
+            return _redecided([], None)
+        place = f"redecide at record {self.state.next_seq}"
+        assert isinstance(self.second, Redecides)
+        redecided = self.second.redecide(records, ran)
+        if ran is None:
+            self._recorded = list(records)
+        entered = [from_bytes(data) for data in self._recorded[: redecided.records]]
+        for record in entered:
+            decision = self._again(record, ran)
+            if decision != Decided(record=record, blobs=getattr(decision, "blobs", {})):
+                raise Differs(
+                    f"{place}: entered {record!r}, and the reference came to {decision!r}"
+                )
+            ran = None
+            super().enter(decision)
+        del self._recorded[: redecided.records]
+        decision = None
+        if self._recorded:
+            record = from_bytes(self._recorded[0])
+            decision = self._again(record, ran)
+            if isinstance(decision, Decided) and decision.record == record:
+                raise Differs(f"{place}: left {record!r}, which the reference decides, too")
+        call = decision if isinstance(decision, Call) else None
+        expected = _redecided(entered, call)
+        if redecided != expected:
+            raise Differs(f"{place}: {differing(expected, redecided)}")
+        self._last = self._ran = None
+        self._compare_sizes()
+        return redecided
+
+    def _again(self, record: Record, ran: Ran | None) -> Request | Decision | None:
+        """The decision of the reference about a record, or its next call; None if the record
+        is one of those that a kernel leaves to its host."""
+        if ran is not None:
+            return super().ran(ran)
+        match record:
+            case Event() | Receipt():
+                return super().decide(input_of(record, self.read), record.stamp)
+            case KernelReceipt() if super().has_work(steps=False):
+                return super().next(steps=False)
+            case Step() | Faulted():
+                head = super().ring_head()
+                is_environmental = isinstance(record, Faulted) and record.fault.environmental
+                is_next = head is not None and (head.cell, head.entry) == (
+                    record.cell,
+                    record.entry,
+                )
+                if is_next and not is_environmental and not super().has_work(steps=False):
+                    return super().next()
+        return None
+
     def kept(self) -> Request | Decision:
         return self._decided("kept", super().kept, self.second.kept)
 
@@ -340,8 +412,13 @@ class PairedKernel(Kernel):
     def progress_of(self, intent: Hash) -> IntentProgress | None:
         return self._read_by_both("progress_of", lambda kernel: kernel.progress_of(intent))
 
-    def open_intents(self) -> Iterator[IntentProgress]:
-        return iter(self._read_by_both("open_intents", lambda kernel: list(kernel.open_intents())))
+    def open_intents(self, *, but: str | None = None) -> Iterator[IntentProgress]:
+        return iter(
+            self._read_by_both("open_intents", lambda kernel: list(kernel.open_intents(but=but)))
+        )
+
+    def open_timers(self, after: Hash | None, count: int) -> Sequence[OpenTimer]:
+        return self._read_by_both("open_timers", lambda kernel: kernel.open_timers(after, count))
 
     def uses(self, value: Hash) -> Iterator[str]:
         return iter(self._read_by_both("uses", lambda kernel: list(kernel.uses(value))))
@@ -390,6 +467,27 @@ class PairedKernel(Kernel):
     def keep_resting(self, most: int) -> None:
         """Have at most so many idle cells of each workflow decoded, also none."""
         keep_resting(self, self.second, most)
+
+
+def _redecided(entered: Sequence[Record], call: Call | None) -> Redecided:
+    """The answer to ``redecide`` that entered these records."""
+
+    def count(*kinds: type) -> int:
+        return sum(isinstance(record, kinds) for record in entered)
+
+    steps = [record for record in entered if isinstance(record, Step)]
+    return Redecided(
+        records=len(entered),
+        events=count(Event),
+        receipts=count(Receipt),
+        kernel_receipts=count(KernelReceipt),
+        steps=count(Step, Faulted),
+        faults=count(Faulted),
+        intents=sum(len(step.intents) for step in steps),
+        emitted=sum(len(step.events) for step in steps),
+        fuel=sum(record.fuel for record in entered if isinstance(record, Step | Faulted)),
+        call=call,
+    )
 
 
 class LedKernel(Kernel):

@@ -13,7 +13,7 @@ from aos.fastcore.errors import CoreDefect, CoreUnusable
 from aos.fastcore.fold_core import CoreOperation, FoldCore
 from aos.sandbox.caps import MIB
 from aos.values.cbor import encode
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 from tests.fastcore.owned import made_core, no_blob, on_owner
 
 SOME = Hash(bytes(32))
@@ -39,6 +39,28 @@ def test_what_the_host_raises_in_a_read_is_raised(problem: BaseException) -> Non
     on_owner(lambda: core.open(SOME))  # nothing has happened to it
 
 
+@pytest.mark.parametrize(
+    "problem", [KeyError("no such place"), Stop(), Damage("unwritable"), BrokenPipeError()]
+)
+def test_an_exception_of_the_host_in_a_put_is_raised(problem: BaseException) -> None:
+    """And no blob comes after it."""
+    calls: list[int] = []
+
+    def put(data: bytes) -> None:
+        calls.append(len(data))
+        raise problem
+
+    core = made_core()
+    on_owner(lambda: core.open(SOME))
+    with pytest.raises(type(problem)) as caught:
+        on_owner(lambda: core.take(put))
+    assert caught.value is problem
+    assert len(calls) == 1
+    blobs: list[bytes] = []
+    snapshot = on_owner(lambda: core.take(blobs.append))
+    assert snapshot.document == blobs[-1]
+
+
 def test_damage_of_a_blob_is_that_of_the_reader() -> None:
     core = made_core(lambda _: b"\xff")
     with pytest.raises(Damage):
@@ -48,7 +70,7 @@ def test_damage_of_a_blob_is_that_of_the_reader() -> None:
 def test_a_defect_names_its_operation_and_ends_the_core() -> None:
     core = made_core()
     with pytest.raises(CoreDefect, match=r"(?s)operation take .*the world is open"):
-        on_owner(core.take)
+        on_owner(lambda: core.take(content_hash))
     with pytest.raises(CoreUnusable, match=r"operation open of .*: it trapped before"):
         on_owner(lambda: core.open(SOME))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, cast
 
 import pytest
 
+from aos.core.journal.frame import StoredFrame
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import Event
 from aos.core.kernel_protocol import KernelProtocol
@@ -19,8 +21,8 @@ from aos.fastcore.fold_core import CoreOperation
 from aos.host.world.inbox import memory_problem
 from aos.sandbox.caps import MIB
 from aos.values.cbor import encode
-from aos.values.digests import content_hash
-from tests.core.cases import cases, tell
+from aos.values.digests import Hash, content_hash
+from tests.core.cases import case, cases, tell
 from tests.core.test_kernel_protocol import event
 from tests.fastcore.owned import on_owner
 from tests.memory_world import MemoryWorld
@@ -120,6 +122,45 @@ def test_a_defect_of_a_new_kernel_names_its_first_record(world: MemoryWorld) -> 
 
     with pytest.raises(CoreDefect, match=r"(?s)\(before record 1\)"):
         on_owner(lambda: kernel._ask(CoreOperation.CELL))
+
+
+def test_a_restart_reads_a_leaf_of_the_snapshot_once_and_drops_it_afterwards() -> None:
+    """CR-37a. Without, it reads the leaf again for each of its cells."""
+    world = cases()
+    names = [f"n{number}" for number in range(30)]
+    for name in names:
+        tell(world, name)
+    world.seal()
+    taken = world.kernel.snapshot(world.put)
+    for name in names[1:]:
+        tell(world, name)
+        world.seal()
+    reads: Counter[Hash] = Counter()
+
+    def read(hash: Hash, /) -> bytes:
+        reads[hash] += 1
+        return world.read(hash)
+
+    def restart() -> FastKernel:
+        kernel = open_fast_kernel(snapshot=taken.document, read=read, find=world.places.get)
+        frames = [
+            StoredFrame(frame.header.first, frame.header.last, frame.to_bytes())
+            for frame in world.frames
+            if frame.header.first > taken.at
+        ]
+        assert isinstance(kernel, FastKernel)
+        kernel.follow_stored(frames, ends.append)
+        assert ends == [frame.last for frame in frames]
+        return kernel
+
+    ends: list[int] = []
+    kernel = on_owner(restart)
+
+    assert on_owner(lambda: kernel.tip) == world.kernel.tip
+    assert set(reads.values()) == {1}
+    reads.clear()
+    assert on_owner(lambda: kernel.cell(case(names[0]))) is not None
+    assert set(reads.values()) == {1}
 
 
 SMALL: Final = 96 * MIB

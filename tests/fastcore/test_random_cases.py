@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from aos.core.kernel import open_kernel
 from tests.fastcore.paired_kernel import opening, opens_in_turn, paired
 from tests.fastcore.random_cases import RandomCases
 from tests.run_seed import seeds
@@ -28,11 +29,14 @@ def test_kernels_that_change_at_each_start_make_the_frames_of_both(part: int) ->
             world = cases.play()
         with opening(opens_in_turn(Random(seed))):
             again = RandomCases(seed).play()
+        with opening(open_kernel):
+            alone = RandomCases(seed).play()
 
         assert [frame.to_bytes() for frame in again.frames] == [
             frame.to_bytes() for frame in world.frames
         ], seed
-        assert again.blobs.keys() == world.blobs.keys(), seed
+        # A pair reads more cells, and these stay in memory longer (SN-11a).
+        assert again.blobs.keys() == alone.blobs.keys(), seed
         assert all(pair.is_pair for pair in pairs)
         counts += cases.counts
     assert min(counts[name] for name in ("migrate", "migrate refused", "fork", "rebase")) > 0

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from aos.fastcore.core_kind import CoreKind
+from aos.core.kernel_protocol import KernelProtocol
+from aos.fastcore import buffer
+from aos.fastcore.core_kind import QUICK_RECORDS_MAX, CoreKind
+from aos.fastcore.fast_kernel import open_fast_kernel
 from aos.prove.replay.replay import replay
 from aos.prove.replay.replay_report import ReplayReport
 from aos.prove.replay.replay_store import replay_store
 from aos.testing.play import _played
 from aos.testing.scenario import parse
 from tests import test_scenarios
-from tests.fastcore.owned_kernel import OPENERS
+from tests.core.cases import cases, tell
+from tests.fastcore.owned_kernel import OPENERS, open_owned
 from tests.fastcore.paired_kernel import paired
 from tests.memory_world import MemoryWorld
 from tests.modules.guests import ROOT
@@ -47,6 +52,26 @@ def test_a_scenario_is_replayed_by_both(path: Path, monkeypatch: pytest.MonkeyPa
 
     assert report == report_by("python", world)
     assert report.seq == world.frames[-1].header.last
+
+
+def test_a_replay_of_few_records_compiles_quickly_and_reports_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CR-34."""
+    monkeypatch.setattr(buffer, "_compiled", {})
+    world = cases()
+    tell(world, "a")
+    tell(world, "b", note="fail")
+
+    def opens(**arguments: Any) -> KernelProtocol:
+        return open_owned(**arguments, code=buffer.shipped_code(is_quick=True))
+
+    report = replay(world.frames, world.read, world.runner, opens=opens)
+
+    assert replace(report, seconds=0.0) == report_by("python", world)
+    assert [is_quick for _, is_quick in buffer._compiled] == [True]
+    assert CoreKind.FAST.replays(QUICK_RECORDS_MAX) is not open_fast_kernel
+    assert CoreKind.FAST.replays(QUICK_RECORDS_MAX + 1) is open_fast_kernel
 
 
 @pytest.mark.rotated(3)

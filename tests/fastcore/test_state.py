@@ -253,7 +253,7 @@ def test_an_item_of_open_work_has_one_shape(agree: Agree, name: str) -> None:
 def loaded(document: Hash, blobs: Blobs) -> Hash | str:
     """The snapshot of the state that the reference loads, or the words of its refusal."""
     try:
-        return take(load(document, reader(blobs)), content_hash).document
+        return take(load(document, reader(blobs)), content_hash, format=1).document
     except Damage as problem:
         return str(problem)
 
@@ -264,7 +264,7 @@ def loaded_by_core(document: Hash, blobs: Blobs) -> Hash | str:
     def taken() -> Hash | str:
         try:
             core.load(document)
-            return core.take().document
+            return content_hash(core.take(content_hash, 1).document)
         except Damage as problem:
             return str(problem)
 

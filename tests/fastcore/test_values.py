@@ -15,7 +15,9 @@ from aos.fastcore.buffer import ProbeRefused
 from aos.host.apply.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
+from aos.manifest.shards import with_shard
 from aos.values.cbor import decode_record, encode
+from tests.core.group_shop import shop
 from tests.fastcore.owned import made_core, on_owner
 from tests.fastcore.questions import QUESTION, Pair, Words
 from tests.fastcore.spellings import broken, damaged, of_another_form, spelled, value_of
@@ -204,6 +206,17 @@ def test_manifests_are_read_alike(pair: Pair) -> None:
                     agree_about(pair, name, data, chance)
         agree_about_uses(pair, effective, chance)
         pair.agree("shapes", document, chance.choice(list(whole.values())))
+
+
+def test_the_shard_and_the_placements_of_a_manifest_are_read_alike(pair: Pair) -> None:
+    """GR-1, GR-3 to GR-5, GR-10, and documents with another shard."""
+    whole = shop().effective
+    for effective in (whole, shop([]).effective, with_shard(whole, 1, 3)):
+        pair.agree("effective", effective.document)
+    parts: Any = decode_record(whole.document)
+    others: list[Any] = [None, [0, 1], [2, 2], [-1, 2], [0, 1025], [1023, 1024], [0], "0/2", {}, 7]
+    for shard in others:
+        pair.agree("effective", encode({**parts, "shard": shard}))
 
 
 def agree_about_uses(pair: Pair, effective: Effective, chance: Random) -> None:

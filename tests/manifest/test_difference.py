@@ -61,6 +61,30 @@ def test_definitions_are_added_removed_and_changed() -> None:
     assert changes.authority == ()
 
 
+def test_a_workflow_that_is_placed_in_other_shards_is_shown() -> None:
+    """M-60; groups.md GR-4, GR-5."""
+    placed = good()
+    placed[MANIFEST]["routing"]["shards"] = [
+        {"workflow": "acme/order.step@1", "shard_by": "|"},
+        {"workflow": "acme/count@1", "shard": "each"},
+    ]
+    lines = [
+        "acme/count@1 placed in shard 0 -> in each shard",
+        'acme/order.step@1 placed by its key -> by "|"',
+    ]
+
+    changes = after(placed)
+
+    assert shown(changes.placements) == [f"~ {line}" for line in lines]
+    assert not changes.is_empty
+    assert shown(difference(None, loaded(placed).effective).placements) == [
+        "+ acme/count@1 placed in each shard", '+ acme/order.step@1 placed by "|"',
+    ]  # fmt: skip
+    back = difference(loaded(placed).effective, loaded().effective).placements
+    assert len(shown(back)) == 2
+    assert difference(None, loaded().effective).placements == ()
+
+
 def test_a_route_that_no_longer_creates_is_removed_and_added() -> None:
     """M-30a, M-60."""
     documents = good()

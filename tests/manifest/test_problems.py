@@ -68,6 +68,11 @@ def accept(*schemas: str) -> Change:
     return put("manifest", "routing", "ingress", to=list(schemas))
 
 
+def shard(*entries: object) -> Change:
+    """Place workflows in the shards of a group."""
+    return put("manifest", "routing", "shards", to=list(entries))
+
+
 def add(file: str, *nodes: object) -> Change:
     def change(documents: Documents) -> None:
         documents[file] = [*documents.get(file, []), *nodes]
@@ -250,6 +255,26 @@ ROUTING: list[tuple[str, Change]] = [
     ("an event of the ingress twice", accept("acme/Tick@1", "acme/Tick@1")),
     ("a text for the ingress", put("manifest", "routing", "ingress", to="acme/Tick@1")),
     ("no name in the ingress", accept("Tick")),
+    ("shards", shard({"workflow": ORDER, "shard_by": "|"})),
+    ("shards of no workflow", shard({"shard_by": "|"})),
+    (
+        "shards of an unknown workflow",
+        shard({"workflow": "acme/ordr.step@1", "shard": "each"}),
+    ),
+    ("shards that are none", shard({"workflow": ORDER}, {"workflow": ORDER, "shard": "one"})),
+    (
+        "shards by a part and in each",
+        shard(
+            {"workflow": ORDER, "shard_by": "|", "shard": "each"}, {"workflow": ORDER, "by": "|"}
+        ),
+    ),
+    ("shards by nothing", shard({"workflow": ORDER, "shard_by": ""})),
+    ("shards by a field of a text", shard({"workflow": ORDER, "shard_by": "order"})),
+    ("shards by a key that is not there", shard({"workflow": "acme/count@1", "shard_by": "|"})),
+    (
+        "shards of one workflow twice",
+        shard({"workflow": ORDER, "shard_by": "|"}, {"workflow": ORDER, "shard": "each"}),
+    ),
     ("one subscription twice", subscribe(event="acme/Tick@1", op="acme/count@1")),
     (
         "one subscription twice, and one of them creates nothing",

@@ -55,12 +55,19 @@ from aos.core.snapshot.take import rebase, take
 from aos.core.state.cell import Cell
 from aos.core.state.eras import ManifestOf
 from aos.core.state.fold import fold, fold_frame
-from aos.core.state.intent_progress import IntentProgress, open_intents, progress_of
+from aos.core.state.intent_progress import (
+    IntentProgress,
+    OpenTimer,
+    open_intents,
+    open_timers,
+    progress_of,
+)
 from aos.core.state.state import State, empty
 from aos.core.state.submissions import Find
 from aos.core.state.version import manifest_under, writer_of
 from aos.errors import Refused
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.names import TIMER
 from aos.values.digests import Hash
 
 
@@ -185,6 +192,7 @@ class Kernel(KernelProtocol):
             cells=len(state.cells),
             ready_cells=len(state.ring),
             open_intents=len(state.intents),
+            open_timers=state.intents.counts[TIMER],
             snapshot=state.snapshot,
             proposed=proposals.count,
             proposals=proposals.open_proposals() if proposals.open else (),
@@ -337,8 +345,11 @@ class Kernel(KernelProtocol):
     def progress_of(self, intent: Hash) -> IntentProgress | None:
         return progress_of(self.state, intent)
 
-    def open_intents(self) -> Iterator[IntentProgress]:
-        return open_intents(self.state)
+    def open_intents(self, *, but: str | None = None) -> Iterator[IntentProgress]:
+        return open_intents(self.state, but=but)
+
+    def open_timers(self, after: Hash | None, count: int) -> Sequence[OpenTimer]:
+        return open_timers(self.state, after, count)
 
     def uses(self, value: Hash) -> Iterator[str]:
         return uses_in_state(self.state, value, self.read)

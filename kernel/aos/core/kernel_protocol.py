@@ -13,7 +13,7 @@ A kernel calls nothing but its ``BlobReader``, its ``Verify`` and its ``Find``. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer, Decided, Decision, admission
@@ -27,7 +27,7 @@ from aos.core.journal.vocabulary import CellStatus, TerminalStatus
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed
 from aos.core.state.eras import ManifestOf
-from aos.core.state.intent_progress import IntentProgress
+from aos.core.state.intent_progress import IntentProgress, OpenTimer
 from aos.core.state.proposals import OpenProposal
 from aos.core.state.state import Mark
 from aos.core.state.submissions import Find
@@ -38,7 +38,8 @@ from aos.values.digests import Hash
 class KernelFigures(NamedTuple):
     """The world in figures after the last record: ``cells`` in all, ``ready_cells`` in the ring,
     ``serial`` manifest records, ``controls`` control records, ``proposed`` proposals, of which
-    ``proposals`` are open. ``snapshot`` is the newest one in the journal."""
+    ``proposals`` are open. Of the ``open_intents``, ``open_timers`` are of ``sys/timer.set@1``.
+    ``snapshot`` is the newest one in the journal."""
 
     clock_ns: int
     world_key: bytes
@@ -50,6 +51,7 @@ class KernelFigures(NamedTuple):
     cells: int
     ready_cells: int
     open_intents: int
+    open_timers: int
     snapshot: Mark | None
     proposed: int
     proposals: tuple[OpenProposal, ...]
@@ -268,8 +270,14 @@ class KernelProtocol(Protocol):
         """Return an intent that takes a receipt, with its progress."""
         ...
 
-    def open_intents(self) -> Iterator[IntentProgress]:
-        """Yield the open intents in the order of opening. Nothing may be entered meanwhile."""
+    def open_intents(self, *, but: str | None = None) -> Iterator[IntentProgress]:
+        """Yield the open intents in the order of opening, ``but`` those of one effect. Nothing may
+        be entered meanwhile. Raises Damage."""
+        ...
+
+    def open_timers(self, after: Hash | None, count: int) -> Sequence[OpenTimer]:
+        """Return the first ``count`` open timers by place (SN-16), of those whose place is greater
+        than ``after``. Loads no cell, and takes as long as these timers. Raises Damage."""
         ...
 
     def uses(self, value: Hash) -> Iterator[str]:
@@ -319,18 +327,40 @@ class KernelProtocol(Protocol):
 class FollowsStored(Protocol):
     """A kernel that also follows frames as they are stored."""
 
-    def follow_stored(self, frame: StoredFrame) -> None:
-        """As ``follow``. Raises Damage."""
+    def follow_stored(self, frames: Iterable[StoredFrame], followed: Callable[[int], None]) -> None:
+        """As ``follow``, of many frames: meanwhile, the kernel may use more memory. ``followed`` is
+        called after each of them with its last record. Raises Damage. After any exception, the
+        caller drops the kernel."""
         ...
 
 
-@runtime_checkable
-class ExpectsRecords(Protocol):
-    """A kernel that decodes no record twice."""
+class Redecided(NamedTuple):
+    """How many recorded records a kernel decided again and entered, and how many of each kind.
+    ``steps`` includes ``faults``; ``fuel``, ``intents`` and ``emitted`` events are those of steps.
 
-    def expect(self, data: bytes, record: Record) -> None:
-        """The next record that is decided may be ``record``, whose bytes are ``data``. The kernel
-        decides as without this; if the bytes are these, it returns ``record`` itself."""
+    ``call`` runs the step that comes next. None: the host decides the next record, if there is one.
+    """
+
+    records: int
+    events: int
+    receipts: int
+    kernel_receipts: int
+    steps: int
+    faults: int
+    intents: int
+    emitted: int
+    fuel: int
+    call: Call | None
+
+
+@runtime_checkable
+class Redecides(Protocol):
+    """A kernel that also decides recorded records again, and compares them itself (CR-5a)."""
+
+    def redecide(self, records: Sequence[bytes], ran: Ran | None = None) -> Redecided:
+        """Decide records that come next in a journal, and enter those that come out the same, byte
+        for byte. With ``ran``, the result of the last ``call``, continue with the same records.
+        Raises Damage while it enters one."""
         ...
 
 

@@ -53,7 +53,7 @@ class Limits:
     page_items: int = 1024
     """A page of a snapshot's open work has at most so many items."""
 
-    snapshot_format: int = 1
+    snapshot_format: int = 2
     """The format of the snapshots that are taken where no journal names another, and of the layers
     of a world without a snapshot. With 2, cells that only wait may leave memory (SN-14)."""
 

@@ -1,7 +1,7 @@
 """(operation, request bytes) -> answer bytes, by a resident instance of ``core.wasm``.
 
-The core has no clock and does no I/O: it reads blobs and finds submission ids through two functions
-of its caller. Four rules keep the raw calls safe.
+The core has no clock and does no I/O: it reads and puts blobs and finds submission ids through
+functions of its caller. Four rules keep the raw calls safe.
 
 Rule 1: raw pointers keep nothing alive. ``CoreCode`` holds the Python owners of the engine and the
 compiled module, ``CoreInstance`` those of the store and the functions that C calls back.
@@ -26,7 +26,6 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -38,7 +37,13 @@ from aos.core.journal.ports import BlobReader
 from aos.errors import BadUsage, Damage, Erased
 from aos.fastcore.errors import CoreDefect, CoreFull, CoreUnusable
 from aos.sandbox.caps import GIB, MIB, PAGE_BYTES
-from aos.sandbox.config import FEATURES, LIVE_STACK_BYTES, fingerprint_of, require_wasmtime
+from aos.sandbox.config import (
+    FEATURES,
+    LIVE_STACK_BYTES,
+    REPLAY_STACK_BYTES,
+    fingerprint_of,
+    require_wasmtime,
+)
 from aos.sandbox.lowlevel import (
     LAYOUT,
     error_text,
@@ -75,8 +80,11 @@ BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
     }
 )
 
+_SINGLE_PASS: Final = 1
+"""The register allocator of the engine that takes least time."""
+
 MODULE: Final = "aos"
-IMPORTS: Final = ("read", "find", "ask", "taken", "take", "panicked")
+IMPORTS: Final = ("read", "find", "ask", "put", "taken", "take", "panicked")
 """The functions of the host that a core may call, and the module that it imports them from."""
 
 Find = Callable[[str], int | None]
@@ -84,6 +92,14 @@ Find = Callable[[str], int | None]
 
 Ask = Callable[[int, bytes], bytes | None]
 """Answers a question of ``wasm.rs`` about some bytes: None for no, or absent."""
+
+
+Put = Callable[[bytes], object]
+"""Takes a blob that the core makes. It must not call the core."""
+
+
+def never_put(data: bytes) -> None:
+    raise AssertionError(f"a core that takes no snapshot puts a blob of {len(data)} bytes")
 
 
 def never_asked(question: int, request: bytes) -> bytes | None:
@@ -140,24 +156,30 @@ class ProbeRefused(Exception):
     """A probe, which only tests ask for, says why it could not read its bytes."""
 
 
-def shipped_code() -> CoreCode:
+def shipped_code(*, is_quick: bool = False) -> CoreCode:
     """The core of this release, compiled once a process; or the one in ``AOS_CORE_DIR``, to try
-    another build. Compiling it takes seconds.
+    another build. Compiling it takes seconds. ``is_quick``: as for ``CoreCode``, unless this
+    process has compiled it otherwise.
 
     Raises:
         Damage: The file is not the one that its hash names, or is none that this release can run.
     """
-    return _compiled(core_folder())
+    folder = core_folder()
+    code = _compiled.get((folder, False)) or _compiled.get((folder, is_quick))
+    if code is None:
+        code = CoreCode(read_core(folder), is_quick=is_quick)
+        _compiled.clear()
+        _compiled[folder, is_quick] = code
+    return code
+
+
+_compiled: dict[tuple[Path, bool], CoreCode] = {}
+"""The last core that ``shipped_code`` compiled, by its folder, and whether it is a quick one."""
 
 
 def core_folder() -> Path:
     """The folder of the core: that of this release, or ``AOS_CORE_DIR``."""
     return Path(os.environ.get("AOS_CORE_DIR") or _SHIPPED)
-
-
-@lru_cache(maxsize=1)
-def _compiled(folder: Path) -> CoreCode:
-    return CoreCode(read_core(folder))
 
 
 def read_core(folder: Path) -> bytes:
@@ -193,20 +215,29 @@ class CoreCode:
     """The compiled module. Any number of instances may use it, on any threads.
 
     ``serialized`` is what the method returned for the same bytes and engine; then nothing is
-    compiled.
+    compiled. ``is_quick``: compile in less than half of the time, to code that takes twice as long.
 
     Raises:
         Damage: It imports another function than those that every instance gets.
         wasmtime.WasmtimeError: The engine refuses ``serialized``.
     """
 
-    def __init__(self, wasm: bytes, serialized: bytes | None = None) -> None:
+    def __init__(
+        self, wasm: bytes, serialized: bytes | None = None, *, is_quick: bool = False
+    ) -> None:
         require_wasmtime()
         config = wasmtime.Config()
         for name, value in {**FEATURES, **BEHAVIOUR}.items():
             getattr(_bindings, f"wasmtime_config_{name}_set")(config.ptr(), value)
+        stack_bytes = LIVE_STACK_BYTES
+        if is_quick:
+            config.cranelift_opt_level = "none"
+            _bindings.wasmtime_config_cranelift_regalloc_algorithm_set(config.ptr(), _SINGLE_PASS)
+            # Its functions have larger frames.
+            stack_bytes = REPLAY_STACK_BYTES
+            _bindings.wasmtime_config_max_wasm_stack_set(config.ptr(), stack_bytes)
         # The library requires its asynchronous stacks, which are unused, to exceed the other's.
-        _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * LIVE_STACK_BYTES)
+        _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * stack_bytes)
         self.engine = wasmtime.Engine(config)
         if serialized is None:
             self.module = wasmtime.Module(self.engine, wasm)
@@ -259,6 +290,8 @@ class CoreInstance:
         self._read = read
         self._find = find
         self._ask = ask
+        self.put: Put = never_put
+        """Takes the blobs of the snapshot that is being taken."""
         self._reply = b""
         self._raised: BaseException | None = None
         self._failed: BaseException | None = None
@@ -390,6 +423,7 @@ class CoreInstance:
             ("read", self._on_read, 1, 1),
             ("find", self._on_find, 3, 1),
             ("ask", self._on_ask, 3, 1),
+            ("put", self._on_put, 2, 1),
             ("taken", self._on_taken, 0, 1),
             ("take", self._on_take, 1, 0),
             ("panicked", self._on_panicked, 2, 0),
@@ -510,6 +544,15 @@ class CoreInstance:
 
         status = self._status_of(ask)
         _result(slots, _ABSENT if is_absent else status)
+
+    def _on_put(self, slots: int) -> None:
+        data = self._bytes(_argument(slots, 0), _argument(slots, 1))
+
+        def put() -> bytes:
+            self.put(data)
+            return b""
+
+        _result(slots, self._status_of(put))
 
     def _returning(self, body: Callable[[int], None]) -> Callable[[int, int, int, int], int]:
         """The function that C calls: it returns no trap, and raises nothing."""

@@ -93,6 +93,7 @@ def figures_of(
         cells=answer.u64(),
         ready_cells=ready_cells,
         open_intents=answer.u64(),
+        open_timers=answer.u64(),
         snapshot=answer.option(lambda mark: Mark(mark.u64(), mark.u64(), mark.hash())),
         proposed=answer.u64(),
         proposals=answer.list(_proposal),

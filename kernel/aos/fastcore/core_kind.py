@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Final
 from aos.errors import BadUsage, either
 
 if TYPE_CHECKING:  # a command that only reads the name of a kernel needs none of it
-    from aos.core.kernel_protocol import OpenKernel
+    from typing import Any
+
+    from aos.core.kernel_protocol import KernelProtocol, OpenKernel
 
 CORE_VARIABLE: Final = "AOS_CORE"
 """Names the kernel of every command that does not name one itself."""
+
+QUICK_RECORDS_MAX: Final = 100_000
+"""A replay of at most so many records compiles the second kernel quickly: to run faster code would
+save less than the time to compile it."""
 
 HOST_ENTRY: Final = "core"
 """Entry of a ``start`` record's host map with the kernel that began to execute."""
@@ -36,6 +42,19 @@ class CoreKind(Enum):
         from aos.core.kernel import open_kernel  # noqa: PLC0415
 
         return open_kernel
+
+    def replays(self, records: int) -> OpenKernel:
+        """The function that opens a kernel of this kind to decide so many records again (CR-34)."""
+        if self is CoreKind.PYTHON or records > QUICK_RECORDS_MAX:
+            return self.opens
+
+        from aos.fastcore.buffer import shipped_code  # noqa: PLC0415  # as in ``opens``
+        from aos.fastcore.fast_kernel import open_fast_kernel  # noqa: PLC0415
+
+        def opens(**arguments: Any) -> KernelProtocol:
+            return open_fast_kernel(**arguments, code=shipped_code(is_quick=True))
+
+        return opens
 
 
 CORES: Final = tuple(kind.value for kind in CoreKind)

@@ -26,7 +26,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Call, Keep, Ran, Verify
 from aos.core.journal.records import Batch, CellId, Stamp
-from aos.core.kernel_protocol import FrameBounds
+from aos.core.kernel_protocol import FrameBounds, Redecided
 from aos.core.state.eras import ManifestOf
 from aos.errors import Damage
 from aos.fastcore.buffer import Ask
@@ -52,6 +52,8 @@ _U64_U64: Final = struct.Struct("<QQ")
 _NAT_U32: Final = struct.Struct("<IQI")
 _NAT_NAT_U32: Final = struct.Struct("<IQIQI")
 _NO_ITEM: Final = _U32.pack(0)
+_ONE_ITEM: Final = _U32.pack(1)
+_REDECIDED: Final = struct.Struct("<9Q")
 _CALL_END: Final = struct.Struct("<QQQ")
 """The numbers of a call."""
 
@@ -88,8 +90,8 @@ class StepEntered(NamedTuple):
 
 
 class DecideCore(FoldCore):
-    """A core that decides, too. Every method but ``enter``, ``admit_all`` and ``end_step`` leaves
-    the world as it is."""
+    """A core that decides, too. Every method but ``enter``, ``admit_all``, ``end_step`` and
+    ``redecide`` leaves the world as it is."""
 
     def decide(self, input: Input, stamp: Stamp) -> Next:
         """Begin to decide an input.
@@ -127,6 +129,19 @@ class DecideCore(FoldCore):
         """End the step whose call is over, and fold its record."""
         answer = CoreAnswer(self.ask(CoreOperation.END_STEP, b"".join(_ran(ran))))
         return StepEntered(answer.option(CoreAnswer.data), answer)
+
+    def redecide(self, records: Sequence[bytes], ran: Ran | None) -> Redecided:
+        """Decide recorded records again, or continue after the call of one of them; fold those that
+        come out as they were recorded."""
+        if ran is None:
+            request = [_NO_ITEM, _U32.pack(len(records)), *map(data_bytes, records)]
+        else:
+            request = [_ONE_ITEM, *_ran(ran)]
+        answer = CoreAnswer(self.ask(CoreOperation.REDECIDE, b"".join(request)))
+        counts = answer.unpack(_REDECIDED)
+        call = _next(answer)
+        assert call is None or isinstance(call, Call), "a step needs a call, and nothing else"
+        return Redecided._make((*counts, call))
 
     def enter(self) -> CoreAnswer:
         """Fold the record that was decided last; nothing else came since. Return the status."""

@@ -24,6 +24,7 @@ _COUNT_BYTES: Final = 16
 _CHUNK: Final = struct.Struct(f"<Q{HASH_BYTES}sQ")
 _EVENT: Final = struct.Struct(f"<Q{HASH_BYTES}sQ")
 _SIZES: Final = struct.Struct("<II")
+_COUNT: Final = struct.Struct("<I")
 _SIZE_BYTES: Final = _SIZES.size // 2
 
 
@@ -37,6 +38,7 @@ def exported_state(answer: CoreAnswer) -> ExportedState:
         blobs=dict(blobs),
         at=at,
         window=window,
+        open_intents=Counter({answer.text(): answer.u64() for _ in range(answer.u32())}),
         shelves={
             (workflow := answer.text()): _shelf(workflow, answer) for _ in range(answer.u32())
         },
@@ -67,13 +69,20 @@ def _shelf(workflow: str, answer: CoreAnswer) -> ExportedShelf:
     since = answer.u64()
     root, base_count = answer.option(CoreAnswer.hash), answer.u64()
     count, *declared = [_count(answer) for _ in range(1 + len(TERMINAL))]
+    resting_waiting, undeclared_waiting = _count(answer), _count(answer)
+    ended = set(answer.list(CoreAnswer.hash))
+    changed = ChangedCells(workflow, answer.data())
     return ExportedShelf(
         since=since,
         root=root,
         base_count=base_count,
         count=count,
         declared=Counter(dict(zip(TERMINAL, declared, strict=True))),
-        changed=ChangedCells(workflow, answer.data()),
+        resting_waiting=resting_waiting,
+        undeclared_waiting=undeclared_waiting,
+        ended=ended,
+        changed=changed,
+        places=changed.places(),
     )
 
 
@@ -83,6 +92,10 @@ def _count(answer: CoreAnswer) -> int:
 
 def _active(answer: CoreAnswer) -> tuple[int, bytes | None]:
     return answer.u64(), answer.option(CoreAnswer.data)
+
+
+def _work(answer: CoreAnswer) -> tuple[bool, bytes]:
+    return answer.u32() == 1, answer.data()
 
 
 class ChangedCells(MutableMapping[CellId, Packed]):
@@ -112,15 +125,31 @@ class ChangedCells(MutableMapping[CellId, Packed]):
             yield (workflow, rows[key_at : key_at + key_size]), key_at + key_size
             at += _SIZE_BYTES + row_size
 
+    def places(self) -> dict[Hash, CellId]:
+        """The cells of the open intents, without decoding one."""
+        places: dict[Hash, CellId] = {}
+        for id, offset in self._offsets():
+            (count,) = _COUNT.unpack_from(self._rows, offset)
+            if count:
+                intents = CoreAnswer(self._rows, offset).list(CoreAnswer.hash)
+                places.update(dict.fromkeys(intents, id))
+        return places
+
     def _packed(self, offset: int) -> Packed:
         answer = CoreAnswer(self._rows, offset)
+        waits = answer.list(CoreAnswer.hash)
         changed = answer.u64()
         entry = answer.option(CoreAnswer.data)
+        state, keys = answer.option(CoreAnswer.data), answer.option(CoreAnswer.data)
+        work = answer.option(_work)
         return Packed(
             changed,
             None if entry is None else Entry(entry),
-            answer.option(CoreAnswer.data),
-            answer.option(CoreAnswer.data),
+            state,
+            keys,
+            None if work is None else work[1],
+            is_spilled=work is not None and work[0],
+            waits=tuple(waits),
         )
 
     def __getitem__(self, id: CellId) -> Packed:

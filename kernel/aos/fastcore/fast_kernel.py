@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from aos.core.decide.admit import TIME_MAX
@@ -28,6 +29,7 @@ from aos.core.kernel_protocol import (
     KernelFigures,
     KernelMemory,
     KernelProtocol,
+    Redecided,
     Request,
     RingHead,
 )
@@ -36,7 +38,7 @@ from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
 from aos.core.state.cells import RESTING_MAX
 from aos.core.state.eras import KEPT_MAX, ManifestOf
-from aos.core.state.intent_progress import IntentProgress
+from aos.core.state.intent_progress import IntentProgress, OpenTimer
 from aos.core.state.submissions import Find
 from aos.fastcore.buffer import (
     MEMORY_BYTES_MAX,
@@ -74,7 +76,7 @@ from aos.fastcore.fold_core import (
 )
 from aos.manifest.effective import Effective, Workflow
 from aos.sandbox.caps import MIB
-from aos.values.digests import HASH_BYTES, Hash
+from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 T = TypeVar("T")
 
@@ -199,8 +201,6 @@ class FastKernel(KernelProtocol):
         """The core's answer to the last seal, if nothing changed since."""
         self._decided: Decided | None = None
         """The last decision, which the core enters without getting its bytes again."""
-        self._expected: tuple[bytes, Record | None] = (b"", None)
-        """A record that replay decides again, and its bytes."""
         self._request: Request | None = None
         """The request of the decision that waits for its answer."""
         self._ahead: CoreAnswer | None = None
@@ -378,18 +378,19 @@ class FastKernel(KernelProtocol):
     def _remember(self, answer: Next) -> Request | Decision | None:
         """Keep a decision, or its request, for the call that follows."""
         if isinstance(answer, RecordDecided):
-            data, record = self._expected
-            if record is None or answer.record != data:
-                record = from_bytes(answer.record)
-            self._decided = Decided(record=record, blobs=answer.blobs)
+            self._decided = Decided(record=from_bytes(answer.record), blobs=answer.blobs)
             return self._decided
         if isinstance(answer, Call | Keep):
             self._request = answer
         return answer
 
-    def expect(self, data: bytes, record: Record) -> None:
-        """As ``ExpectsRecords``."""
-        self._expected = (data, record)
+    def redecide(self, records: Sequence[bytes], ran: Ran | None = None) -> Redecided:
+        """As ``Redecides``."""
+        assert ran is None or isinstance(self._request, Call), "no decision waits for an answer"
+        redecided = self._change(lambda: self._core.redecide(records, ran))
+        self._changed_to(self._next_seq + redecided.records)
+        self._request = redecided.call
+        return redecided
 
     def _forget_decision(self) -> None:
         """Another decision or a change begins."""
@@ -409,12 +410,19 @@ class FastKernel(KernelProtocol):
         self._changed_to(self._next_seq + 1)
 
     def follow(self, frame: Frame) -> None:
-        self.follow_stored(StoredFrame(frame.header.first, frame.header.last, frame.to_bytes()))
-
-    def follow_stored(self, frame: StoredFrame) -> None:
         assert not self.pending_records, "a frame is being filled"
-        self._change(lambda: self._core.fold_frame(frame.data))
-        self._changed_to(frame.last + 1)
+        data = frame.to_bytes()
+        self._change(lambda: self._core.fold_frame(data))
+        self._changed_to(frame.header.last + 1)
+
+    def follow_stored(self, frames: Iterable[StoredFrame], followed: Callable[[int], None]) -> None:
+        assert not self.pending_records, "a frame is being filled"
+        self._do(lambda: self._core.keep_leaves(keeps=True))
+        for frame in frames:
+            self._change(partial(self._core.fold_frame, frame.data))
+            self._changed_to(frame.last + 1)
+            followed(frame.last)
+        self._do(lambda: self._core.keep_leaves(keeps=False))
 
     @property
     def pending_records(self) -> int:
@@ -494,15 +502,21 @@ class FastKernel(KernelProtocol):
             return None
         return self._ask(CoreOperation.PROGRESS_OF, intent).option(self._progress)
 
-    def open_intents(self) -> Iterator[IntentProgress]:
+    def open_intents(self, *, but: str | None = None) -> Iterator[IntentProgress]:
         skipped = 0
+        effect = _U32.pack(0) if but is None else _U32.pack(1) + data_bytes(but.encode())
         while True:
-            request = _U64.pack(skipped) + _U64.pack(PAGE)
+            request = _U64.pack(skipped) + _U64.pack(PAGE) + effect
             page = self._ask(CoreOperation.OPEN_INTENTS, request).list(self._progress)
             yield from page
             if len(page) < PAGE:
                 return
             skipped += PAGE
+
+    def open_timers(self, after: Hash | None, count: int) -> Sequence[OpenTimer]:
+        place = _U32.pack(0) if after is None else _U32.pack(1) + after
+        answer = self._ask(CoreOperation.OPEN_TIMERS, place + _U64.pack(count))
+        return answer.list(lambda row: OpenTimer(row.hash(), self._progress(row)))
 
     def _progress(self, answer: CoreAnswer) -> IntentProgress:
         return progress_of(answer, self._intent)
@@ -557,14 +571,12 @@ class FastKernel(KernelProtocol):
 
     def snapshot(self, put: Callable[[bytes], Hash], *, format: int | None = None) -> SnapshotInput:
         self._ahead = None
-        taken = self._do(lambda: self._core.take(format))
-        for data in taken.blobs.values():
-            put(data)
+        taken = self._do(lambda: self._core.take(put, format))
         return SnapshotInput(
             at=taken.at,
             frame=taken.frame,
-            document=taken.document,
-            size=len(taken.blobs[taken.document]),
+            document=content_hash(taken.document),
+            size=len(taken.document),
         )
 
     def rebase(self, document: Hash) -> None:

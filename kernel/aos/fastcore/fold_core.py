@@ -25,7 +25,9 @@ from aos.fastcore.buffer import (
     CoreCode,
     CoreInstance,
     Find,
+    Put,
     never_asked,
+    never_put,
 )
 from aos.fastcore.errors import CoreDefect, CoreUnusable
 from aos.values.digests import HASH_BYTES, Hash, content_hash
@@ -34,6 +36,10 @@ T = TypeVar("T")
 
 RESERVE_BYTES: Final = 64 * 1024 * 1024
 """Bytes that an instance may have above those that its core allocates: its stack, and gaps."""
+
+LEAF_BYTES_KEPT: Final = 64 * 1024 * 1024
+"""Bytes of the leaves of each index that a fold of many records keeps in memory: most cells of a
+leaf change, and reading it again for each of them would take most of the time."""
 
 _SEED_BYTES: Final = 16
 _U32: Final = struct.Struct("<I")
@@ -85,6 +91,8 @@ class CoreOperation(IntEnum):
     KEPT = 29
     EXPORT = 30
     KEEP_LEAVES = 31
+    REDECIDE = 32
+    OPEN_TIMERS = 33
 
 
 _NAMES: Final = tuple([operation.name.lower() for operation in CoreOperation])
@@ -130,13 +138,11 @@ class SealedBytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenBytes:
-    """A snapshot after record ``at``, which ends the frame ``frame``: its document, and all blobs
-    that the last one does not have, the document last."""
+    """A snapshot after record ``at``, which ends the frame ``frame``, and its document."""
 
     at: int
     frame: Hash
-    document: Hash
-    blobs: Mapping[Hash, bytes]
+    document: bytes
 
 
 class FoldCore:
@@ -188,8 +194,9 @@ class FoldCore:
         memory with a sealed frame."""
         self.ask(CoreOperation.KEEP, _U64.pack(cells) + _U32.pack(spills))
 
-    def keep_leaves(self, size: int) -> None:
-        """Keep so many bytes of the leaves of each index in memory."""
+    def keep_leaves(self, *, keeps: bool) -> None:
+        """Keep leaves of each index in memory from now on, or drop them (CR-37a)."""
+        size = min(LEAF_BYTES_KEPT, self.allowed_bytes // 8) if keeps else 0
         self.ask(CoreOperation.KEEP_LEAVES, _U64.pack(size))
 
     def fold_frame(self, frame: bytes) -> None:
@@ -211,13 +218,27 @@ class FoldCore:
         answer = CoreAnswer(self.ask(CoreOperation.SEAL, salt))
         return (_sealed(answer), answer) if answer.unread_bytes else None
 
-    def take(self, format: int | None = None) -> TakenBytes:
-        """Take a snapshot at the end of a frame, in a format or in that of the limits."""
-        answer = CoreAnswer(self.ask(CoreOperation.TAKE, _U64.pack(format or 0)))
-        at, frame = answer.u64(), answer.hash()
-        blobs = [answer.data() for _ in range(answer.u32())]
-        by_hash = {content_hash(blob): blob for blob in blobs}
-        return TakenBytes(at=at, frame=frame, document=content_hash(blobs[-1]), blobs=by_hash)
+    def take(self, put: Put, format: int | None = None) -> TakenBytes:
+        """Take a snapshot at the end of a frame, in a format or in that of the limits.
+
+        ``put`` gets every blob that the last snapshot does not have, some that it has, and the
+        document last. It gets each as soon as the core has made it, so only one of them is in
+        memory. It must not call the core; the snapshot ends with what it raises."""
+        document = b""
+
+        def take_blob(data: bytes) -> None:
+            nonlocal document
+            put(data)
+            document = data
+
+        self._core.put = take_blob
+        try:
+            answer = CoreAnswer(self.ask(CoreOperation.TAKE, _U64.pack(format or 0)))
+        finally:
+            self._core.put = never_put
+        at, frame, document_hash = answer.u64(), answer.hash(), answer.hash()
+        assert content_hash(document) == document_hash, "the core puts the document last"
+        return TakenBytes(at=at, frame=frame, document=document)
 
     def export(self) -> CoreAnswer:
         """Write the state at the end of a frame; ``exported_state`` reads it."""

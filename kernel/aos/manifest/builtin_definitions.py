@@ -42,6 +42,7 @@ from aos.manifest.names import (
     PROVIDED_EFFECTS,
     SYSTEM,
     TIMER,
+    WORLD_SEND,
 )
 
 Node = Mapping[str, Any]
@@ -133,6 +134,9 @@ _TYPES: Final[Mapping[str, Type]] = {
     "BlobGetReceipt": record(blob_ref=HASH, size=NAT, bytes=BYTES),
     "CronNextParams": record(cron=TEXT, tz=TEXT, after_ns=NAT, count=NAT),
     "CronNextReceipt": record(times=list_of(NAT), tzdata=TEXT),
+    # ``value`` is an event of the schema, as canonical CBOR; ``world`` is the one that admitted it.
+    "WorldSendParams": record(to=TEXT, schema=TEXT, value=BYTES),
+    "WorldSendReceipt": record(world=HASH, seq=NAT, duplicate=BOOL),
     # Answered by the core itself. One of the two fields names what to cancel.
     "TimerCancelParams": record(intent=option(HASH), issuer_ref=option(TEXT)),
     "TimerCancelReceipt": record(cancelled=BOOL),
@@ -176,5 +180,14 @@ SCHEMAS: Final[Mapping[str, Node]] = {
 
 EFFECTS: Final[Mapping[str, Node]] = {
     name: _effect(name)
-    for name in (TIMER, HTTP, BLOB_PUT, BLOB_GET, CRON, *ANSWERED_EFFECTS, *PROVIDED_EFFECTS)
+    for name in (
+        TIMER,
+        HTTP,
+        BLOB_PUT,
+        BLOB_GET,
+        CRON,
+        WORLD_SEND,
+        *ANSWERED_EFFECTS,
+        *PROVIDED_EFFECTS,
+    )
 }

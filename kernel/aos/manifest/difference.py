@@ -15,6 +15,7 @@ from aos.manifest.governance import GovernanceBlock
 from aos.manifest.keys import key_text
 from aos.manifest.manifest_secrets import Secret
 from aos.manifest.names import is_built_in
+from aos.manifest.placement import Placement, default_placement
 from aos.manifest.plans import StepPlan
 from aos.manifest.schedules import ScheduleEntry
 from aos.values.cbor import decode_record
@@ -71,6 +72,21 @@ class RouteChange:
         by = f" by {self.key_field}" if self.key_field is not None else ""
         only = "" if self.creates else ", existing instances only"
         return f"{_SIGNS[self.change]} {self.event} -> {self.workflow}{by}{only}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementChange:
+    """A workflow that is placed in other shards of a group than before, or that is new and not
+    placed by default. ``old`` is None if the workflow is new."""
+
+    workflow: str
+    old: Placement | None
+    new: Placement
+
+    def __str__(self) -> str:
+        if self.old is None:
+            return f"+ {self.workflow} placed {self.new}"
+        return f"~ {self.workflow} placed {self.old} -> {self.new}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +151,7 @@ class Difference:
     definitions: tuple[DefinitionChange, ...]
     routes: tuple[RouteChange, ...]
     reordered: bool
+    placements: tuple[PlacementChange, ...]
     limits: tuple[LimitChange, ...]
     plans: tuple[PlanChange, ...]
     schedules: tuple[ScheduleChange, ...]
@@ -143,7 +160,8 @@ class Difference:
     @property
     def is_empty(self) -> bool:
         parts = (
-            self.definitions, self.routes, self.limits, self.plans, self.schedules, self.authority
+            self.definitions, self.routes, self.placements, self.limits, self.plans,
+            self.schedules, self.authority,
         )  # fmt: skip
         return not self.reordered and not any(parts)
 
@@ -156,6 +174,7 @@ def difference(old: Effective | None, new: Effective) -> Difference:
         definitions=tuple(_definitions(_nodes(old), _nodes(new))),
         routes=tuple(_routes(old_routes, new_routes)),
         reordered=set(old_routes) == set(new_routes) and old_routes != new_routes,
+        placements=tuple(_placements(old, new)),
         limits=() if old is None else tuple(_limits(old, new)),
         plans=tuple(_plans(() if old is None else old.plans, new.plans)),
         schedules=tuple(_schedules(() if old is None else old.schedules, new.schedules)),
@@ -209,6 +228,15 @@ def _route(change: Change, route: _RouteRow) -> RouteChange:
     return RouteChange(
         change=change, event=event, workflow=workflow, key_field=key_field, creates=creates
     )
+
+
+def _placements(old: Effective | None, new: Effective) -> Iterator[PlacementChange]:
+    for name, workflow in new.workflows.items():
+        old_workflow = None if old is None else old.workflows.get(name)
+        old_placement = None if old_workflow is None else old_workflow.placement
+        earlier = old_placement or default_placement(name, is_keyed=workflow.key is not None)
+        if workflow.placement != earlier:
+            yield PlacementChange(workflow=name, old=old_placement, new=workflow.placement)
 
 
 def _limits(old: Effective, new: Effective) -> Iterator[LimitChange]:

@@ -31,6 +31,13 @@ from aos.manifest.http_params import HttpParams
 from aos.manifest.keys import parse_key
 from aos.manifest.limits import StepLimits, WorldLimits
 from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
+from aos.manifest.placement import (
+    SHARDS,
+    Placement,
+    Shard,
+    default_placement,
+    placement_in_form,
+)
 from aos.manifest.plans import StepPlan, plan_in_form
 from aos.manifest.schedules import ScheduleEntry, schedule_in_form
 from aos.manifest.sealed_places import sealing_schemas
@@ -79,6 +86,7 @@ class Workflow:
 
     Attributes:
         key: The key's schema; None if the workflow is unkeyed.
+        placement: The shards of a group that have its cells.
         arms: Schema -> the arm of ``event`` that refers to it. Empty for a record.
     """
 
@@ -96,6 +104,7 @@ class Workflow:
     lifecycle: Literal["quiescent", "explicit"]
     upgrade: Literal["quiesce", "in_place"]
     migrate: Migration | None
+    placement: Placement
     arms: Mapping[str, str]
 
     @property
@@ -220,6 +229,7 @@ class Effective:
         schedules: In the order of ids.
         governance: The approvers of the next manifest; None if an operator alone may apply it.
         sealing: The schemas whose values can have sealed places (spec/sealed.md, SL-3).
+        shard: The shard of a group that the world is; None if it is in no group (GR-10).
     """
 
     document: bytes = field(repr=False)
@@ -240,6 +250,7 @@ class Effective:
     schedules: tuple[ScheduleEntry, ...] = field(compare=False)
     governance: GovernanceBlock | None = field(compare=False)
     sealing: frozenset[str] = field(compare=False, repr=False)
+    shard: Shard | None = field(compare=False)
 
     def routes(self, event_schema: str) -> tuple[Route, ...]:
         """The subscriptions for events of this schema, in the order of the manifest."""
@@ -309,6 +320,7 @@ class _View:
         self.document = document
         self.manifest: Node = parts["manifest"]
         self.limits: Node = parts["limits"]
+        self.shard = shard_in_form(parts.get("shard"))
         self.nodes: list[Node] = parts["definitions"]
         self.types = {name: node["type"] for name, node in self._nodes_of("defschema").items()}
         self.schemas = self._schemas()
@@ -346,6 +358,7 @@ class _View:
             schedules=tuple(map(schedule_in_form, manifest.get("schedules", ()))),
             governance=governance_of(manifest.get("governance")),
             sealing=sealing_schemas(self.types, self.types),
+            shard=self.shard,
         )
 
     def _nodes_of(self, kind: str) -> dict[str, Node]:
@@ -367,12 +380,16 @@ class _View:
 
     def _workflows(self) -> dict[str, Workflow]:
         hashes = self._hashes("workflows")
+        placements = {
+            entry["workflow"]: placement_in_form(entry)
+            for entry in self.manifest.get("routing", {}).get("shards", ())
+        }
         return {
-            name: self._workflow(node, hashes[name])
+            name: self._workflow(node, hashes[name], placements.get(name))
             for name, node in self._nodes_of("defworkflow").items()
         }
 
-    def _workflow(self, node: Node, hash: Hash) -> Workflow:
+    def _workflow(self, node: Node, hash: Hash, placement: Placement | None) -> Workflow:
         return Workflow(
             name=node["name"],
             hash=hash,
@@ -388,6 +405,7 @@ class _View:
             lifecycle=node.get("lifecycle", "quiescent"),
             upgrade=node.get("upgrade", "quiesce"),
             migrate=_migration(node.get("migrate")),
+            placement=placement or default_placement(node["name"], is_keyed="key_schema" in node),
             arms=MappingProxyType(self._arms(node["event"])),
         )
 
@@ -447,6 +465,27 @@ class _View:
             creates=entry.get("creates", True),
             reserved=frozenset(arms[name] for name in arms if name in names.CONTINUATIONS),
         )
+
+
+def shard_in_form(value: Any) -> Shard | None:
+    """The ``shard`` of a document; None for a world in no group.
+
+    Raises:
+        Misshapen: It is not ``[index, count]`` with 2 to 1,024 shards.
+    """
+    if value is None:
+        return None
+    if (
+        not isinstance(value, list)
+        or [type(number) for number in value] != [int, int]
+        or value[1] not in SHARDS
+        or not 0 <= value[0] < value[1]
+    ):
+        raise Misshapen(
+            f"shard: expected [index, count] with {SHARDS.low} to {SHARDS.high} shards and an "
+            f"index from 0, found {describe(value)}"
+        )
+    return Shard(value[0], value[1])
 
 
 def _migration(node: Node | None) -> Migration | None:

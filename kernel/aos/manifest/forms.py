@@ -161,7 +161,17 @@ def _routing(node: Mapping[str, Any], field: str) -> Node:
         ]
     if "ingress" in routing:  # an empty list accepts nothing, an absent one everything
         canonical_node["ingress"] = sorted(_texts(routing, "ingress"))
+    if routing.get("shards"):
+        entries = [_placement(entry) for entry in _objects(routing, "shards")]
+        canonical_node["shards"] = sorted(entries, key=lambda entry: str(entry["workflow"]))
     return canonical_node
+
+
+def _placement(entry: Mapping[str, Any]) -> Node:
+    workflow: Node = {"workflow": _text(entry, "workflow")}
+    if "shard_by" in entry:
+        return workflow | {"shard_by": _text(entry, "shard_by")}
+    return workflow | {"shard": _choice("each")(entry, "shard")}
 
 
 def _subscription(entry: Mapping[str, Any]) -> Node:

@@ -19,6 +19,7 @@ from aos.manifest.effective import (
     Effective,
     definition_hash,
     node_value,
+    shard_in_form,
     typed_view,
     unreadable,
 )
@@ -33,6 +34,7 @@ from aos.manifest.limits import (
     WorldLimits,
 )
 from aos.manifest.names import is_built_in, is_system
+from aos.manifest.placement import Shard
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -70,8 +72,9 @@ class _AllLimits:
         }
 
 
-def make(manifest: Node, definitions: Definitions) -> Effective:
-    """Build the effective manifest from canonical nodes without findings of ``meaning.check``.
+def make(manifest: Node, definitions: Definitions, shard: Shard | None = None) -> Effective:
+    """Build the effective manifest from canonical nodes without findings of ``meaning.check``, for
+    a shard of a group or for a world in no group.
 
     Module nodes must have the hash of their bytes. Definitions that the manifest does not reach are
     left out.
@@ -83,19 +86,19 @@ def make(manifest: Node, definitions: Definitions) -> Effective:
             for name in _names(manifest, "workflows")
         },
     )
-    return typed_view(_Maker(manifest, definitions, limits).document())
+    return typed_view(_Maker(manifest, definitions, limits, shard).document())
 
 
 def make_like(manifest: Node, definitions: Definitions, like: Effective) -> Effective:
-    """As ``make``, but every limit that the nodes leave open is that of ``like``. Later releases,
-    with other defaults, make the same document.
+    """As ``make``, but every limit that the nodes leave open is that of ``like``, and so is the
+    shard. Later releases, with other defaults, make the same document.
 
     Raises:
         Misshapen: The two do not have the same workflows, or the nodes ask for another limit.
     """
     document: Any = decode_record(like.document)
     limits = _read_limits(document["limits"], manifest, definitions)
-    return typed_view(_Maker(manifest, definitions, limits).document())
+    return typed_view(_Maker(manifest, definitions, limits, like.shard).document())
 
 
 def taking_part(manifest: Node, definitions: Definitions) -> frozenset[tuple[str, str]]:
@@ -109,8 +112,10 @@ def taking_part(manifest: Node, definitions: Definitions) -> frozenset[tuple[str
 def _judged(document: bytes) -> Effective:
     value = _object(decode_record(document), "the document")
     _expect_text_keys(value)
-    if set(value) != {"semantics", "manifest", "definitions", "limits"}:
-        raise Misshapen(f"expected the four parts of the document, found {sorted(value)}")
+    if set(value) - {"shard"} != {"semantics", "manifest", "definitions", "limits"}:
+        raise Misshapen(
+            f"expected the four parts of the document, and shard in a group, found {sorted(value)}"
+        )
     if value["semantics"] != SEMANTICS:
         actual = describe(value["semantics"])
         raise Misshapen(f"semantics: expected nat {SEMANTICS}, found {actual}")
@@ -127,9 +132,18 @@ def _judged(document: bytes) -> Effective:
     if problem is not None:
         raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")
     limits = _read_limits(value["limits"], manifest, own_definitions)
-    if _Maker(manifest, own_definitions, limits).document() != document:
+    shard = shard_in_form(value.get("shard"))
+    if _Maker(manifest, own_definitions, limits, shard).document() != document:
         raise Misshapen("a hash, the closure, the order or the spelling of a node is invalid")
-    return typed_view(document)
+    effective = typed_view(document)
+    if shard is not None:
+        # Few worlds are in a group, and small commands start faster without these rules.
+        from aos.manifest.group_rules import group_findings  # noqa: PLC0415
+
+        problem = next(iter(group_findings(effective)), None)
+        if problem is not None:
+            raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")
+    return effective
 
 
 def _read_limits(value: Any, manifest: Node, definitions: Definitions) -> _AllLimits:
@@ -170,9 +184,16 @@ def _requested_limits(manifest: Node, workflow: Node) -> dict[str, int]:
 class _Maker:
     """Used once: collects the reachable definitions and writes the document."""
 
-    def __init__(self, manifest: Node, definitions: Definitions, limits: _AllLimits) -> None:
+    def __init__(
+        self,
+        manifest: Node,
+        definitions: Definitions,
+        limits: _AllLimits,
+        shard: Shard | None = None,
+    ) -> None:
         self.manifest = manifest
         self.limits = limits
+        self.shard = shard
         self.nodes: dict[tuple[str, str], Node] = {
             **{("defschema", name): dict(node) for name, node in SCHEMAS.items()},
             **{("defeffect", name): dict(node) for name, node in EFFECTS.items()},
@@ -192,16 +213,15 @@ class _Maker:
         definitions = sorted(
             self._taking_part(), key=lambda node: (str(node["$kind"]), str(node["name"]))
         )
-        return encode(
-            node_value(
-                {
-                    "semantics": SEMANTICS,
-                    "manifest": self._filled_in(),
-                    "definitions": definitions,
-                    "limits": self.limits.to_document(),
-                }
-            )
-        )
+        parts: Node = {
+            "semantics": SEMANTICS,
+            "manifest": self._filled_in(),
+            "definitions": definitions,
+            "limits": self.limits.to_document(),
+        }
+        if self.shard is not None:
+            parts["shard"] = [self.shard.index, self.shard.count]
+        return encode(node_value(parts))
 
     def taking_part(self) -> frozenset[tuple[str, str]]:
         return frozenset((node["$kind"], node["name"]) for node in self._taking_part())

@@ -17,11 +17,12 @@ from aos.errors import Refused, excerpt, sentence
 from aos.manifest import meaning
 from aos.manifest.agentos_folder import hashed_files, in_our_spelling, wrong_sha256
 from aos.manifest.builtin_definitions import EFFECTS, SCHEMAS
-from aos.manifest.catalog import Subject, did_you_mean, each_once
+from aos.manifest.catalog import RuleFinding, Subject, did_you_mean, each_once
 from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, definition_hash
 from aos.manifest.expressions import COMMENT, without_comments
 from aos.manifest.forms import AGENTOS, KINDS, Misshapen, Node, canonical
+from aos.manifest.group_rules import group_findings
 from aos.manifest.judging import make
 from aos.manifest.meaning import SECTIONS, SENT_TO_PACKAGES
 from aos.manifest.names import is_name, is_system
@@ -94,14 +95,19 @@ class Loaded:
 
 
 def load(
-    files: Mapping[str, bytes], *, check: Check | None = None, abi: str | None = None
+    files: Mapping[str, bytes],
+    *,
+    check: Check | None = None,
+    abi: str | None = None,
+    in_group: bool = False,
 ) -> Loaded:
     """Read a manifest from files given as relative path -> bytes.
 
     Paths are normal and separated by ``/`` (``air/x.air.json``, ``../build/x.wasm``). Files that
     end in ``.json`` are AIR; all others are artifacts, listed by ``needed_files``; further ones are
     ignored. ``check`` is called with every module's bytes. ``abi`` is the ABI assumed for modules
-    that declare none.
+    that declare none. ``in_group``: whether the manifest is for a group of worlds, which has rules
+    of its own (spec/groups.md, GR-30).
 
     Raises:
         ManifestProblems: All problems of all files.
@@ -112,8 +118,12 @@ def load(
     source.find_problems(check)
     if source.problems:
         raise ManifestProblems(sorted(source.problems, key=_sort_key))
-    manifest, definitions = source.canonical()
-    return Loaded(effective=make(manifest, definitions), modules=source.modules())
+    effective = make(*source.canonical())
+    if in_group:
+        problems = [source.problem(finding) for finding in group_findings(effective)]
+        if problems:
+            raise ManifestProblems(sorted(problems, key=_sort_key))
+    return Loaded(effective=effective, modules=source.modules())
 
 
 def _several(folders: list[str]) -> Problem:
@@ -218,16 +228,20 @@ class _Source:
         for finding in meaning.check(
             manifest, sound, self.broken, incomplete=self.incomplete, extra_rule=schedules_fit
         ):
-            located = (
-                self.manifest
-                if finding.subject == meaning.MANIFEST
-                else self.definitions[finding.subject]
-            )
-            assert located is not None  # there are no findings about a manifest that is not there
-            self.problems.append(located.problem(finding.pointer, finding.message, finding.hint))
+            self.problems.append(self.problem(finding))
         self.problems.extend(self._artifact_problems(check))
         if manifest is not None:
             self.problems.extend(self._wrong_hashes(manifest))
+
+    def problem(self, finding: RuleFinding) -> Problem:
+        """A finding, at its place in the files."""
+        located = (
+            self.manifest
+            if finding.subject == meaning.MANIFEST
+            else self.definitions[finding.subject]
+        )
+        assert located is not None  # there are no findings about a manifest that is not there
+        return located.problem(finding.pointer, finding.message, finding.hint)
 
     def canonical(self) -> tuple[Node, dict[Subject, Node]]:
         """The canonical nodes, every module with the hash of its bytes."""

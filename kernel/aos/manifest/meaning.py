@@ -52,6 +52,7 @@ from aos.manifest.names import (
     SENT_TO_LINEAR,
     is_name,
 )
+from aos.manifest.placement_rules import placement_rules
 from aos.manifest.schedules import SCHEDULE, SENT_TO_SCHEDULES
 from aos.values.errors import ValueProblem
 
@@ -141,6 +142,7 @@ def _manifest_findings(manifest: Node, catalog: Catalog) -> Findings:
     yield from routing(routes.get("subscriptions", []), catalog)
     if "ingress" in routes:
         yield from ingress(routes["ingress"], catalog)
+    yield from placement_rules(routes.get("shards", []), catalog)
     if "executors" in manifest:
         yield from executors(manifest["executors"], catalog)
     limits = manifest.get("limits", {})

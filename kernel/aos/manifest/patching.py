@@ -46,12 +46,13 @@ _Subject: TypeAlias = tuple[str, str]
 
 
 def apply_patch(base: Effective, patch: Patch) -> Effective:
-    """Return the manifest that ``patch`` makes of ``base``, as ``load`` would make it.
+    """Return the manifest that ``patch`` makes of ``base``, as ``load`` would make it, for the same
+    shard.
 
     Raises:
         PatchInvalid: The patch does not fit ``base``, or the result breaks a rule of a manifest.
     """
-    return make(*_patched(base, patch))
+    return make(*_patched(base, patch), base.shard)
 
 
 def check_patch(base: Effective, patch: Patch, result: Effective) -> None:
@@ -65,7 +66,7 @@ def check_patch(base: Effective, patch: Patch, result: Effective) -> None:
     try:
         actual_hash = make_like(manifest, definitions, result).hash
     except ValueError:
-        actual_hash = make(manifest, definitions).hash
+        actual_hash = make(manifest, definitions, result.shard).hash
     if actual_hash != result.hash:
         raise PatchInvalid(
             "the patch leads to another manifest",

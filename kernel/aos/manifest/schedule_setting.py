@@ -6,21 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from aos.errors import excerpt
 from aos.manifest.catalog import Catalog, Findings, Node
 from aos.manifest.expressions import closure
-from aos.manifest.names import LINEAR, LINEAR_PACKAGE, START
+from aos.manifest.names import START
 from aos.manifest.plans import (
-    LinearRefused,
     StepPlan,
-    chosen_plan,
-    context_of,
     plan_of,
     plan_problems,
-    start_event,
 )
+from aos.manifest.scheduled_event import emitted_fields, event_schema_of, sample_of
 from aos.manifest.schedules import (
-    NOT_SCHEDULED,
     SCHEDULE,
     SCHEDULE_PACKAGE,
     ScheduleEntry,
@@ -28,16 +23,11 @@ from aos.manifest.schedules import (
     schedule_of,
     schedule_problems,
 )
-from aos.manifest.sealed_places import is_sealing, sealing_problem
-from aos.values.cbor import Value, decode_record, encode
-from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, compile_schemas
 from aos.values.spelling import time_ns
 
 VALUE_BYTES_MAX: Final = 256 << 10
 _MS: Final = 10**6
-_SAMPLE: Final = "2026-01-01T00:00:00.000000000Z"
-"""The longest text that a due time becomes."""
 
 
 def must_have_schedules(workflows: Mapping[str, object]) -> None:
@@ -61,7 +51,7 @@ def set_value(
     Raises:
         ScheduleInvalid: Its event, plan, cron text or time zone does not fit.
     """
-    event, value, at_field = _emitted(entry, schemas, plans)
+    event, value, at_field = emitted_fields(entry, schemas, plans)
     event_value: dict[str, Any] = {
         "id": entry.id,
         "when": {"$tag": "Every", "$value": {"interval": (entry.every_ms or 0) * _MS}}
@@ -91,30 +81,12 @@ def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> 
     Raises:
         ScheduleInvalid: What it emits does not fit, or its cron text has no times.
     """
-    event: str = value["event"]
-    schema = _event_schema(event, schemas)
+    schema = event_schema_of(value["event"], schemas)
     if sum(map(len, value["value"].values())) > VALUE_BYTES_MAX:
         raise ScheduleInvalid(f"value: expected at most {VALUE_BYTES_MAX} bytes", "/value")
-    try:
-        emitted: dict[str | int, Value] = {
-            name: decode_record(data) for name, data in value["value"].items()
-        }
-        if value["at_field"] is not None:
-            emitted[value["at_field"]] = f"{value['id']}@{_SAMPLE}"
-        sample = encode(emitted)
-        schema.from_record(sample)
-    except ValueProblem as problem:
-        raise ScheduleInvalid(f"value: {event}: {problem}", "/value") from problem
+    sample = sample_of(schema, value["id"], value["value"], value["at_field"])
     _check_calendar(value["when"])
     return sample
-
-
-def _event_schema(event: str, schemas: Mapping[str, Schema]) -> Schema:
-    if event.startswith(NOT_SCHEDULED):
-        raise ScheduleInvalid(f"event: a schedule cannot emit {excerpt(event)}", "/event")
-    if event not in schemas:
-        raise ScheduleInvalid(f"event: the manifest has no schema {excerpt(event)}", "/event")
-    return schemas[event]
 
 
 def _check_calendar(calendar: Mapping[str, Any]) -> None:
@@ -129,59 +101,6 @@ def _check_calendar(calendar: Mapping[str, Any]) -> None:
     except CronProblem as problem:
         at = "tz" if problem.code == ZONE_UNKNOWN else "cron"
         raise ScheduleInvalid(f"{at}: {problem.message}", f"/{at}") from problem
-
-
-def _emitted(
-    entry: ScheduleEntry, schemas: Mapping[str, Schema], plans: tuple[StepPlan, ...]
-) -> tuple[str, dict[str, bytes], str | None]:
-    """The schema of the event, its fields as canonical CBOR, and the field for the due time."""
-    if entry.plan is not None:
-        return START, _started(entry, entry.plan, schemas, plans), "instance"
-    assert entry.event is not None
-    schema = _event_schema(entry.event, schemas)
-    event_fields = dict(entry.value)
-    if entry.at_field is not None:
-        if entry.at_field in event_fields:
-            raise ScheduleInvalid(
-                f"at_field: {entry.at_field} is the due time, and value has it too", "/at_field"
-            )
-        event_fields[entry.at_field] = f"{entry.id}@{_SAMPLE}"
-    try:
-        if is_sealing(schemas):
-            unsealed = sealing_problem(schema, event_fields, schemas)
-            if unsealed is not None:
-                raise unsealed
-        data = schema.encode(schema.from_json_object(event_fields))
-    except ValueProblem as problem:
-        raise ScheduleInvalid(f"value: {entry.event}: {problem}", "/value") from problem
-    return entry.event, _record_fields(data, entry.at_field), entry.at_field
-
-
-def _started(
-    entry: ScheduleEntry, plan: str, schemas: Mapping[str, Schema], plans: tuple[StepPlan, ...]
-) -> dict[str, bytes]:
-    if START not in schemas:
-        raise ScheduleInvalid(
-            f'plan: the manifest has no {LINEAR} (add "{LINEAR_PACKAGE}" to its uses)', "/plan"
-        )
-    try:
-        step_plan = chosen_plan(plans, plan, entry.version)
-    except LinearRefused as problem:
-        raise ScheduleInvalid(str(problem), "/plan") from problem
-    try:
-        context = context_of(entry.context)
-        _, start = start_event(step_plan, f"{entry.id}@{_SAMPLE}", context, schedule=entry.id)
-    except (LinearRefused, ValueProblem) as problem:
-        raise ScheduleInvalid(str(problem), "/context") from problem
-    value: Any = start
-    return _record_fields(schemas[START].encode(value), "instance")
-
-
-def _record_fields(data: bytes, without: str | None) -> dict[str, bytes]:
-    record = decode_record(data)
-    if not isinstance(record, dict):
-        raise ScheduleInvalid("event: expected one that is a record", "/event")
-    return {str(name): encode(value) for name, value in record.items() if name != without}
 
 
 def changes(

@@ -1,13 +1,13 @@
 //! The core over a pipe, for tests of a native build: `operations` by standard input and output.
 //!
 //! A message is a number (`u32`), a size (`u32`) and so many bytes. The host sends operations, and
-//! the core their answers, number ANSWER. While an operation runs, the core may send READ, FIND or
-//! ASK (the first four bytes are the question), and the host sends a status with what it gives.
+//! the core their answers, number ANSWER. While an operation runs, the core may send READ, FIND,
+//! ASK (the first four bytes are the question) or PUT, and the host sends a status with what it gives.
 
 use std::io::{Read, Write};
 use std::rc::Rc;
 
-use aos_core::journal::ports::{Blobs, Find, Judge, Verify};
+use aos_core::journal::ports::{Blobs, Find, Judge, Sink, Verify};
 use aos_core::operations::{Core, Host};
 use aos_core::values::digests::Hash;
 use aos_core::values::errors::{Failure, Outcome};
@@ -16,6 +16,7 @@ const ANSWER: u32 = 0;
 const READ: u32 = 1;
 const FIND: u32 = 2;
 const ASK: u32 = 3;
+const PUT: u32 = 4;
 
 fn send(number: u32, data: &[u8]) {
     let mut out = std::io::stdout().lock();
@@ -94,13 +95,20 @@ impl Judge for Pipe {
     }
 }
 
+impl Sink for Pipe {
+    fn put(&self, data: &[u8]) -> Outcome<()> {
+        given(PUT, data).map(|_| ())
+    }
+}
+
 fn main() {
     let pipe = Rc::new(Pipe);
     let host = Host {
         blobs: pipe.clone(),
         find: pipe.clone(),
         verify: pipe.clone(),
-        judge: pipe,
+        judge: pipe.clone(),
+        sink: pipe,
         memory: || (0, 0),
         bound_memory: |_| {},
     };

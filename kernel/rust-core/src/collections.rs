@@ -5,6 +5,7 @@
 //! of a plain map must never show, so only an `OrderedMap` is iterated.
 
 use std::borrow::Borrow;
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -206,27 +207,26 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
 
     /// Set a key; a new one comes last. Returns the value that it had.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        if let Some(&at) = self.places.get(&key) {
-            let node = self.nodes[at].as_mut().expect("a placed node");
-            return Some(std::mem::replace(&mut node.value, value));
-        }
-        let node = Node { key: key.clone(), value, previous: self.last, next: NONE };
+        let place = match self.places.entry(key) {
+            Entry::Occupied(place) => {
+                let node = self.nodes[*place.get()].as_mut().expect("a placed node");
+                return Some(std::mem::replace(&mut node.value, value));
+            }
+            Entry::Vacant(place) => place,
+        };
+        let node = Some(Node { key: place.key().clone(), value, previous: NONE, next: NONE });
         let at = match self.free.pop() {
             Some(at) => {
-                self.nodes[at] = Some(node);
+                self.nodes[at] = node;
                 at
             }
             None => {
-                self.nodes.push(Some(node));
+                self.nodes.push(node);
                 self.nodes.len() - 1
             }
         };
-        match self.last {
-            NONE => self.first = at,
-            last => self.nodes[last].as_mut().expect("a placed node").next = at,
-        }
-        self.last = at;
-        self.places.insert(key, at);
+        place.insert(at);
+        self.append(at);
         None
     }
 
@@ -234,19 +234,22 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
     where
         K: Borrow<Q>,
     {
+        if self.is_empty() {
+            return None;
+        }
         let at = self.places.remove(key)?;
         Some(self.unlink(at).1)
     }
 
-    /// Move a key that is there to the end.
-    pub fn move_to_end<Q: Hash + Eq + ?Sized>(&mut self, key: &Q)
+    /// The value of a key, which moves to the end.
+    pub fn touch<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
-        if let Some(at) = self.places.remove(key) {
-            let (key, value) = self.unlink(at);
-            self.insert(key, value);
-        }
+        let at = *self.places.get(key)?;
+        self.part(at);
+        self.append(at);
+        Some(&self.node(at).value)
     }
 
     pub fn pop_first(&mut self) -> Option<(K, V)> {
@@ -302,18 +305,39 @@ impl<K: Hash + Eq + Clone, V> OrderedMap<K, V> {
         self.nodes[at].as_ref().expect("a placed node")
     }
 
+    fn node_mut(&mut self, at: usize) -> &mut Node<K, V> {
+        self.nodes[at].as_mut().expect("a placed node")
+    }
+
     fn unlink(&mut self, at: usize) -> (K, V) {
+        self.part(at);
         let node = self.nodes[at].take().expect("a placed node");
-        match node.previous {
-            NONE => self.first = node.next,
-            previous => self.nodes[previous].as_mut().expect("a placed node").next = node.next,
-        }
-        match node.next {
-            NONE => self.last = node.previous,
-            next => self.nodes[next].as_mut().expect("a placed node").previous = node.previous,
-        }
         self.free.push(at);
         (node.key, node.value)
+    }
+
+    /// Take a node out of the order.
+    fn part(&mut self, at: usize) {
+        let Node { previous, next, .. } = *self.node(at);
+        match previous {
+            NONE => self.first = next,
+            previous => self.node_mut(previous).next = next,
+        }
+        match next {
+            NONE => self.last = previous,
+            next => self.node_mut(next).previous = previous,
+        }
+    }
+
+    /// Put a node that is not in the order at its end.
+    fn append(&mut self, at: usize) {
+        let last = std::mem::replace(&mut self.last, at);
+        let node = self.node_mut(at);
+        (node.previous, node.next) = (last, NONE);
+        match last {
+            NONE => self.first = at,
+            last => self.node_mut(last).next = at,
+        }
     }
 }
 
@@ -356,8 +380,10 @@ mod tests {
         }
         map.insert(1, 11);
         map.remove(&3);
-        map.move_to_end(&0);
+        assert_eq!(map.touch(&0), Some(&0));
+        assert_eq!(map.touch(&9), None);
         map.insert(3, 30);
+        assert_eq!(map.touch(&3), Some(&30));
         let rows: Vec<_> = map.iter().map(|(k, v)| (*k, *v)).collect();
         assert_eq!(rows, [(1, 11), (2, 20), (4, 40), (0, 0), (3, 30)]);
         assert_eq!(map.pop_first(), Some((1, 11)));

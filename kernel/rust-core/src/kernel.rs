@@ -253,7 +253,9 @@ impl Kernel {
     ) -> Outcome<()> {
         self.forget_decision();
         if !blobs.is_empty() {
+            let repeated = repeated_bytes(&blobs);
             self.pending.keep(blobs);
+            self.pending.blob_bytes -= repeated;
             self.pending.replace(record, &self.state);
         }
         fold(&mut self.state, record, &self.read)?;
@@ -281,4 +283,16 @@ impl Kernel {
         self.state.tip = sealed.tip.clone();
         Some(sealed)
     }
+}
+
+/// Bytes of blobs that come again with one record. They count once: the reference has the blobs of a
+/// record in a map.
+fn repeated_bytes(blobs: &[(Hash, Rc<[u8]>)]) -> usize {
+    if blobs.len() < 2 {
+        return 0;
+    }
+    let mut sizes: Vec<(&Hash, usize)> =
+        blobs.iter().map(|(hash, data)| (hash, data.len())).collect();
+    sizes.sort_unstable();
+    sizes.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).sum()
 }

@@ -16,6 +16,7 @@ pub mod pending;
 #[cfg(feature = "probe")]
 pub mod probes;
 mod reading;
+mod redeciding;
 pub mod snapshot;
 pub mod state;
 #[cfg(feature = "probe")]

@@ -40,7 +40,7 @@ pub const LIMITS: Limits = Limits {
     chunks_held: 8,
     page_bytes: 64 * 1024,
     page_items: 1024,
-    snapshot_format: 1,
+    snapshot_format: 2,
 };
 
 impl Default for Limits {

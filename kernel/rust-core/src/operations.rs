@@ -17,13 +17,14 @@ use std::rc::Rc;
 use crate::collections::seed_maps;
 use crate::deciding;
 use crate::journal::frame::{read_frame, read_frame_in_place, Frame, Head, Tip};
-use crate::journal::ports::{BlobReader, Find, Judge, Verify};
+use crate::journal::ports::{BlobReader, Find, Judge, Sink, Verify};
 use crate::journal::record_codec::from_bytes;
 use crate::journal::signing::Remembering;
 use crate::kernel::{Decision, Kernel, Ports};
 use crate::limits::{Limits, LIMITS};
 use crate::pending::Sealed;
 use crate::reading::{self, put_figures, put_intent, put_status, put_tip};
+use crate::redeciding::Recorded;
 use crate::snapshot::export::put_export;
 use crate::snapshot::load::{layers, load};
 use crate::snapshot::take::{rebase, take, SnapshotLayers};
@@ -39,6 +40,7 @@ pub struct Host {
     pub find: Rc<dyn Find>,
     pub verify: Rc<dyn Verify>,
     pub judge: Rc<dyn Judge>,
+    pub sink: Rc<dyn Sink>,
     /// (bytes that are allocated, bytes of the instance's memory).
     pub memory: fn() -> (usize, usize),
     /// Allocate no more than so many bytes: the core would trap.
@@ -49,10 +51,12 @@ pub struct Host {
 pub struct Core {
     host: Host,
     limits: Limits,
-    kernel: Option<Kernel>,
+    pub(crate) kernel: Option<Kernel>,
+    /// The records that `REDECIDE` has yet to decide.
+    pub(crate) recorded: Recorded,
     /// The snapshot that was taken last, so that `REBASE` need not read it.
     taken: Option<SnapshotLayers>,
-    /// Whether `ADMIT` or `END_STEP` changes the world.
+    /// Whether `ADMIT`, `END_STEP` or `REDECIDE` changes the world.
     is_changing: bool,
 }
 
@@ -73,8 +77,8 @@ const APPEND: u32 = 4;
 /// on; then as `TIP` and `STATUS`, the bytes that are allocated (`u64`), and as `FIGURES`. Nothing
 /// when there are no records.
 const SEAL: u32 = 5;
-/// Takes a snapshot -> `at` (`u64`), hash of the frame, `list` of blobs (`data`); the last is the
-/// document.
+/// A format of snapshots, or 0 for that of the limits (`u64`). Takes a snapshot, and gives the sink
+/// each of its blobs, the document last -> `at` (`u64`), hashes of the frame and of the document.
 const TAKE: u32 = 6;
 /// The hash of a snapshot's document, of this or an earlier state, which is durable. Continues from
 /// it.
@@ -109,8 +113,13 @@ const END_STEP: u32 = 28;
 const KEPT: u32 = 29;
 /// -> the state at the end of a frame, for code that reads it as data: `put_export`.
 const EXPORT: u32 = 30;
-/// How many bytes of leaves each index keeps in memory (`u64`): none at first.
+/// How many bytes of leaves each index keeps in memory from now on (`u64`): none at first. With 0,
+/// those in memory are dropped.
 const KEEP_LEAVES: u32 = 31;
+/// Option of the result of the call of the last answer, else `list` of recorded records (`data`):
+/// decides them again -> how many were entered and their counts (`redeciding`), then as `NEXT`: the
+/// call of the step that comes next, or IDLE before a record that is left to the host.
+const REDECIDE: u32 = 32;
 
 const OK: u32 = 0;
 const DAMAGE: u32 = 1;
@@ -121,7 +130,14 @@ const CLOSED: u32 = 16;
 
 impl Core {
     pub fn new(host: Host) -> Core {
-        Core { host, limits: LIMITS, kernel: None, taken: None, is_changing: false }
+        Core {
+            host,
+            limits: LIMITS,
+            kernel: None,
+            recorded: Recorded::default(),
+            taken: None,
+            is_changing: false,
+        }
     }
 
     /// Do one operation and return its answer.
@@ -216,17 +232,23 @@ impl Core {
                 }
             }
             TAKE => {
-                let mut blobs = Vec::new();
+                let sink = self.host.sink.clone();
+                let mut failure = None;
                 let mut put = |data: Vec<u8>| {
-                    let hash = content_hash(&data);
-                    blobs.push(data);
-                    hash
+                    // A snapshot that lacks one of its blobs needs no more of them.
+                    if failure.is_none() {
+                        failure = sink.put(&data).err();
+                    }
+                    content_hash(&data)
                 };
                 let format = request.u64();
-                let layers = take(&mut self.kernel().state, &mut put, format)?;
+                let layers = take(&self.kernel().state, &mut put, format)?;
+                if let Some(failure) = failure {
+                    return Err(failure);
+                }
                 put_u64(out, layers.at);
                 out.extend_from_slice(&layers.frame);
-                put_list(out, &blobs, |out, data| put_data(out, data));
+                out.extend_from_slice(&layers.document);
                 self.taken = Some(layers);
             }
             REBASE => {
@@ -237,7 +259,13 @@ impl Core {
                 };
                 rebase(&mut self.kernel().state, &layers)?;
             }
-            KEEP_LEAVES => keep_leaves(usize::try_from(request.u64()).unwrap_or(usize::MAX)),
+            KEEP_LEAVES => {
+                let bytes = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+                keep_leaves(bytes);
+                if bytes == 0 {
+                    self.kernel().state.cells.forget_leaves();
+                }
+            }
             EXPORT => put_export(out, &self.kernel().state)?,
             HEAD => out.extend_from_slice(&Head::of(&self.kernel().state.tip).to_bytes()),
             MEMORY => {
@@ -292,6 +320,7 @@ impl Core {
                 put_status(out, kernel);
                 put_next(out, kernel);
             }
+            REDECIDE => self.redecide(&mut request, out)?,
             _ => {
                 let is_known = reading::answer(operation, &mut request, self.kernel(), out)?;
                 assert!(is_known, "operation {operation} is unknown");
@@ -345,15 +374,15 @@ impl Core {
         Ok(())
     }
 
-    /// Enter the record that `ADMIT` or `END_STEP` decided. The world is not half changed after it.
-    fn enter_decided(&mut self) -> Outcome<()> {
+    /// Enter the record that `ADMIT`, `END_STEP` or `REDECIDE` decided. The world is not half changed after it.
+    pub(crate) fn enter_decided(&mut self) -> Outcome<()> {
         self.is_changing = true;
         self.kernel().enter()?;
         self.is_changing = false;
         Ok(())
     }
 
-    fn kernel(&mut self) -> &mut Kernel {
+    pub(crate) fn kernel(&mut self) -> &mut Kernel {
         self.kernel.as_mut().expect("the world is open")
     }
 }

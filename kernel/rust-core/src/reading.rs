@@ -5,6 +5,7 @@ use crate::decide::control::uses_in_state;
 use crate::journal::records::{CellId, RequestKey, Slot};
 use crate::journal::vocabulary::{Vote, Word};
 use crate::kernel::Kernel;
+use crate::manifest::builtins::TIMER;
 use crate::operations::{put_data, put_list, put_u32, put_u64, Request};
 use crate::state::cell::{Cell, OpenIntent};
 use crate::state::state::{first_attempt, State};
@@ -31,8 +32,8 @@ const CELLS_OF: u32 = 20;
 const WRITER_OF: u32 = 21;
 /// An intent -> option of `put_progress`.
 const PROGRESS_OF: u32 = 22;
-/// How many to leave out, and a count (`u64` each) -> `list` of as many open intents
-/// (`put_progress`) in the order of opening.
+/// How many to leave out, and a count (`u64` each), option of an effect (`data`) -> `list` of as many
+/// open intents of other effects (`put_progress`) in the order of opening.
 const OPEN_INTENTS: u32 = 23;
 /// A value's hash, how many to leave out, and a count (`u64` each) -> `list` of as many parts that
 /// need it (`data`).
@@ -41,6 +42,8 @@ const USES: u32 = 24;
 const PENDING_BLOB: u32 = 25;
 /// -> the record of the snapshot that idle cells are read from (`u64`), `list` of pinned hashes.
 const PINS: u32 = 26;
+/// Option of a place, and a count (`u64`) -> `list` of as many open timers: place, `put_progress`.
+const OPEN_TIMERS: u32 = 33;
 
 /// Answer an operation that reads; false if it is none.
 pub(crate) fn answer(
@@ -74,8 +77,9 @@ pub(crate) fn answer(
         OPEN_INTENTS => {
             let skipped = usize::try_from(request.u64()).unwrap_or(usize::MAX);
             let count = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let but = request.list(text).pop();
             if skipped == 0 {
-                kernel.listed = state.cells.opened()?;
+                kernel.listed = state.cells.opened(but.as_deref())?;
             }
             let page = kernel.listed.iter().skip(skipped).take(count);
             let page: Vec<_> =
@@ -85,6 +89,15 @@ pub(crate) fn answer(
             }
             put_list(out, page, |out, (intent, attempt)| {
                 put_progress(out, state, &intent, attempt, false);
+            });
+        }
+        OPEN_TIMERS => {
+            let after = request.list(Request::hash).pop();
+            let count = usize::try_from(request.u64()).unwrap_or(usize::MAX);
+            let timers = state.cells.timers_after(after.as_ref(), count)?;
+            put_list(out, timers, |out, timer| {
+                out.extend_from_slice(&timer.key);
+                put_progress(out, state, &timer.intent, timer.attempt, false);
             });
         }
         USES => {
@@ -150,9 +163,9 @@ pub(crate) fn put_status(out: &mut Vec<u8>, kernel: &Kernel) {
     });
 }
 
-/// Clock, world key, operators (name, key), serial, controls, cells, open intents, option of the
-/// snapshot (its record, `at`, document), count of proposals, and the open ones: record, principal,
-/// base, document, patch, option of the mode, leaves, who approves, who rejects, reports.
+/// Clock, world key, operators (name, key), serial, controls, cells, open intents, open timers, option
+/// of the snapshot (its record, `at`, document), count of proposals, and the open ones: record,
+/// principal, base, document, patch, option of the mode, leaves, who approves, who rejects, reports.
 pub(crate) fn put_figures(out: &mut Vec<u8>, state: &State) {
     put_u64(out, state.clock_ns);
     put_data(out, &state.world_key);
@@ -164,6 +177,7 @@ pub(crate) fn put_figures(out: &mut Vec<u8>, state: &State) {
     put_u64(out, state.controls);
     put_u64(out, u64::try_from(state.cells.len()).expect("cells are counted from 0"));
     put_u64(out, state.cells.intents.count);
+    put_u64(out, state.cells.intents.counts.get(TIMER).copied().unwrap_or(0));
     put_option(out, state.snapshot, |out, mark| {
         put_u64(out, mark.seq);
         put_u64(out, mark.at);

@@ -12,6 +12,7 @@ use crate::collections::OrderedMap;
 use crate::manifest::builtin_definitions::builtin_schema;
 use crate::manifest::effective::{Effect, Effective, Executor, Route, Workflow};
 use crate::manifest::limits::{StepLimits, WorldLimits};
+use crate::manifest::placement::Placement;
 use crate::manifest::secret_use;
 use crate::manifest::shapes::Shapes;
 use crate::values::cbor::{decode_record, encode, Key, Value, RECORD};
@@ -231,6 +232,12 @@ fn effective(arguments: Arguments) -> Answer {
                 ])
             }),
         ),
+        (
+            "shard",
+            option(&effective.shard, |shard| {
+                map(vec![("index", nat(shard.index)), ("count", nat(shard.count))])
+            }),
+        ),
     ]))
 }
 
@@ -258,6 +265,7 @@ fn workflow(workflow: &Rc<Workflow>) -> Value {
                 ])
             }),
         ),
+        ("placement", placement(&workflow.placement)),
         (
             "arms",
             list(workflow.arms.iter(), |(schema, tag)| Value::List(vec![text(schema), text(tag)])),
@@ -265,6 +273,15 @@ fn workflow(workflow: &Rc<Workflow>) -> Value {
         ("has_opaque_state", Value::Bool(workflow.has_opaque_state())),
         ("is_flow", Value::Bool(workflow.is_flow())),
     ])
+}
+
+fn placement(placement: &Placement) -> Value {
+    let (kind, shard_by) = match placement {
+        Placement::Key { shard_by } => ("key", shard_by.clone()),
+        Placement::First => ("first", None),
+        Placement::Each => ("each", None),
+    };
+    map(vec![("kind", Value::Text(kind.to_string())), ("shard_by", option(&shard_by, text))])
 }
 
 fn effect(effect: &Rc<Effect>) -> Value {

@@ -12,6 +12,7 @@
 //!     read(hash) -> status              FOUND: `take` then gives the bytes
 //!     find(id, size, seq) -> status     FOUND: the host wrote eight bytes, little-endian, at `seq`
 //!     ask(question, request, size)      FOUND or ABSENT, as `ask` says
+//!     put(data, size) -> status         FOUND: the host has the bytes
 //!     taken() -> size, take(address)    what the host has to give: bytes, or the words of damage
 //!     panicked(text, size)              why the core is about to trap
 //!
@@ -24,7 +25,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::journal::ports::{Blobs, Find, Judge, Verify};
+use crate::journal::ports::{Blobs, Find, Judge, Sink, Verify};
 use crate::operations::{put_data, Core, Host};
 use crate::values::digests::Hash;
 use crate::values::errors::{Failure, Outcome};
@@ -93,6 +94,8 @@ extern "C" {
     fn host_find(id: *const u8, size: usize, seq: *mut u8) -> u32;
     #[link_name = "ask"]
     fn host_ask(question: u32, request: *const u8, size: usize) -> u32;
+    #[link_name = "put"]
+    fn host_put(data: *const u8, size: usize) -> u32;
     #[link_name = "taken"]
     fn host_taken() -> usize;
     #[link_name = "take"]
@@ -129,6 +132,16 @@ impl Find for Imports {
             FOUND => Ok(Some(u64::from_le_bytes(seq))),
             ABSENT => Ok(None),
             DAMAGED => Err(damaged()),
+            _ => Err(Failure::Host),
+        }
+    }
+}
+
+impl Sink for Imports {
+    fn put(&self, data: &[u8]) -> Outcome<()> {
+        // SAFETY: the host reads `len` bytes at this address.
+        match unsafe { host_put(data.as_ptr(), data.len()) } {
+            FOUND => Ok(()),
             _ => Err(Failure::Host),
         }
     }
@@ -218,6 +231,7 @@ thread_local! {
             find: Rc::new(Imports),
             verify: Rc::new(Imports),
             judge: Rc::new(Imports),
+            sink: Rc::new(Imports),
             memory: || {
                 let memory = core::arch::wasm32::memory_size(0) * 65_536;
                 (LIVE.load(Ordering::Relaxed), memory)

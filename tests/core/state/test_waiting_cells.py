@@ -19,7 +19,7 @@ from aos.core.journal.inputs import MIGRATE, PIN
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import slot_bytes
 from aos.core.limits import Limits
-from aos.core.snapshot.load import has_maps, in_format_of, load, parts, references
+from aos.core.snapshot.load import in_format_of, load, parts, references
 from aos.core.snapshot.take import rebase, take
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.fold import fold_frame
@@ -358,13 +358,11 @@ def test_a_snapshot_is_taken_again_in_the_format_of_the_recorded_one() -> None:
     for recorded in documents:
         assert in_format_of(recorded, world.read, again) == recorded
     assert taken == [1, 2]
-    assert [has_maps(document, world.read) for document in documents] == [False, True]
 
     def lost(hash: Hash) -> bytes:
         raise Damage("it is lost")
 
     assert in_format_of(documents[1], lost, again) == documents[1]
-    assert not has_maps(documents[1], lost)
     other = content_hash(b"another")
     assert in_format_of(other, lost, again) != other
 

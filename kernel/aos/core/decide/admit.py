@@ -15,10 +15,16 @@ from typing import Final
 from aos.core.decide.answers import Blocker, Decided, Duplicate, Refusal, Rule, refusal
 from aos.core.decide.approved import proposal_problem
 from aos.core.decide.left_behind import kept_of
-from aos.core.decide.manifest_problems import keys_problem, leaves_problem
+from aos.core.decide.manifest_problems import keys_problem, leaves_problem, placement_problem
 from aos.core.decide.migration import Asking, Failed, Puts, migrating
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
-from aos.core.decide.routing import pinned_problem, place_event, route
+from aos.core.decide.routing import (
+    cell_text,
+    pinned_problem,
+    place_event,
+    route,
+    shard_problem,
+)
 from aos.core.decide.suggestion import nearest
 from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash
@@ -123,7 +129,11 @@ def admit_manifest(
         effective = judge(manifest_input.document)
     except Damage as error:
         return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
-    problem = keys_problem(effective, state) or leaves_problem(effective, manifest_input.leaves)
+    problem = (
+        keys_problem(effective, state)
+        or leaves_problem(effective, manifest_input.leaves)
+        or placement_problem(effective, state)
+    )
     if problem is not None:
         return refusal(Rule.MANIFEST_IS_INVALID, problem)
     if manifest_input.checked is not None and manifest_input.checked < state.cells.at:
@@ -265,6 +275,11 @@ def admit_event(
         targets = route(effective, schema, data)
     except ValueProblem as error:
         return refusal(Rule.EVENT_KEY_IS_INVALID, f"{event.schema}: {error}")
+    problem = shard_problem(effective, targets)
+    if problem is not None:
+        return refusal(
+            Rule.KEY_OF_ANOTHER_SHARD, f"{event.schema}: {problem} (send it to the group)"
+        )
     left_behind = kept_of(state, targets, read)
     problem = pinned_problem(state, targets, event.schema, data, left_behind=left_behind)
     if problem is not None:
@@ -290,14 +305,8 @@ def admit_event(
 
 def _unknown_instance(effective: Effective, event: str, id: CellId) -> str:
     """The message for an event to an instance that it may not create (K-42a)."""
-    name, key = id
-    schema = effective.workflows[name].key
-    value = None if schema is None else schema.from_record(key)
-    key_text = (
-        "" if value is None else f" {quoted(value) if isinstance(value, str) else describe(value)}"
-    )
     return (
-        f"{name}{key_text} does not exist, and {event} is only for instances that do "
+        f"{cell_text(effective, id)} does not exist, and {event} is only for instances that do "
         "(check the key; the route says creates: false)"
     )
 

@@ -26,11 +26,13 @@ class Rule(enum.Enum):
     EVENT_IS_INTERNAL = "event_is_internal"
     EVENT_IS_INVALID = "event_is_invalid"
     EVENT_KEY_IS_INVALID = "event_key_is_invalid"
+    KEY_OF_ANOTHER_SHARD = "key_of_another_shard"
     EVENT_REACHES_TOO_MANY = "event_reaches_too_many"
     EVENT_DOES_NOT_FIT_INSTANCE = "event_does_not_fit_instance"
     INSTANCE_IS_UNKNOWN = "instance_is_unknown"
     SUBMISSION_ID_IS_TAKEN = "submission_id_is_taken"
     SUBMISSION_ID_IS_INVALID = "submission_id_is_invalid"
+    DELIVERY_IS_TOO_OLD = "delivery_is_too_old"
     WORLD_IS_BUSY = "world_is_busy"
 
     RECEIPT_INTENT_IS_UNKNOWN = "receipt_intent_is_unknown"

@@ -1,7 +1,7 @@
 """Find the problems of a manifest that only this world knows: its keys, the workflows that it
-leaves, and the patch of a proposal (K-14; spec/governance.md, GV-27).
+leaves, its shard, and the patch of a proposal (K-14; spec/governance.md, GV-27).
 
-``admit`` refuses a manifest for the first two, and ``governed`` a proposal for each of them.
+``admit`` refuses a manifest for the first three, and ``governed`` a proposal for each of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from aos.manifest.judging import judge
 from aos.manifest.names import NODE
 from aos.manifest.patch import Patch, PatchInvalid
 from aos.manifest.patching import check_patch
+from aos.manifest.placement import Shard
 from aos.values.digests import content_hash
 from aos.values.errors import quoted
 
@@ -47,6 +48,35 @@ def leaves_problem(effective: Effective, leaves: tuple[str, ...]) -> str | None:
     return None
 
 
+def placement_problem(effective: Effective, state: State) -> str | None:
+    """The problem of a manifest that would put cells of this world into other shards (GR-12,
+    GR-13); None if there is none."""
+    in_force = state.manifest
+    if in_force is None:
+        return None
+    if effective.shard != in_force.shard:
+        return (
+            f"shard: expected {_shard_text(in_force.shard)}, as in the manifest in force, found "
+            f"{_shard_text(effective.shard)} (a world stays the shard that it is: apply the "
+            "manifest to the whole group)"
+        )
+    if effective.shard is None:
+        return None
+    for name, workflow in effective.workflows.items():
+        old = in_force.workflows.get(name)
+        if old is not None and old.placement != workflow.placement:
+            return (
+                f"routing.shards: {name} is placed {old.placement} in the manifest in force: "
+                f"expected the same, found {workflow.placement} (its instances would be in other "
+                "shards: give the workflow another name)"
+            )
+    return None
+
+
+def _shard_text(shard: Shard | None) -> str:
+    return "none" if shard is None else f"[{shard.index}, {shard.count}]"
+
+
 def change_problems(state: State, governance_input: GovernanceInput) -> Iterator[str]:
     """The problems of the proposed manifest, as an apply would find them, and of its patch
     (GV-27)."""
@@ -63,7 +93,11 @@ def change_problems(state: State, governance_input: GovernanceInput) -> Iterator
     except Damage as error:
         yield f"the effective manifest cannot be read: {error}"
         return
-    problem = keys_problem(effective, state) or leaves_problem(effective, governance_input.leaves)
+    problem = (
+        keys_problem(effective, state)
+        or leaves_problem(effective, governance_input.leaves)
+        or placement_problem(effective, state)
+    )
     if problem is not None:
         yield problem
     if len(governance_input.patch) > PATCH_BYTES_MAX:

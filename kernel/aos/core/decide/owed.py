@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from aos.core.decide.answers import Decided
-from aos.core.decide.fits import completed
+from aos.core.decide.answers import Decided, Rule
+from aos.core.decide.fits import completed, key_problem
+from aos.core.decide.routing import shard_problem
 from aos.core.decide.settle import outcome
 from aos.core.journal.ports import BlobReader
-from aos.core.journal.records import KernelReceipt, Slot, slot, slot_bytes, slot_hash
+from aos.core.journal.records import CellId, KernelReceipt, Slot, slot, slot_bytes, slot_hash
 from aos.core.journal.vocabulary import ReceiptStatus
 from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import Debt, Owed, State
@@ -233,7 +234,18 @@ def _known_cell(state: State, params: _Params) -> Cell | _Error | None:
     workflow, key = params["workflow"], params["key"]
     assert isinstance(workflow, str)
     assert key is None or isinstance(key, bytes)
-    return state.cells.get((workflow, key or b""))
+    return _cell_here(state, (workflow, key or b""))
+
+
+def _cell_here(state: State, id: CellId) -> Cell | _Error | None:
+    """The cell with this id; an error if another shard has it (K-85a). A key that does not fit the
+    workflow has no cell in any shard."""
+    workflow = state.effective.workflows.get(id[0])
+    if workflow is not None and key_problem(workflow, id[1]) is None:
+        problem = shard_problem(state.effective, (id,))
+        if problem is not None:
+            return _Error(Rule.KEY_OF_ANOTHER_SHARD.value, problem)
+    return state.cells.get(id)
 
 
 def _workflow(state: State, params: _Params) -> _Error | None:
@@ -290,7 +302,9 @@ def _info(key: bytes, cell: Cell, state: Slot) -> Value:
 
 def _resolve_workspace(run: _Answering, params: _Params) -> Value | _Error:
     """The head and one version of a workspace, as its cell has them (AG-57)."""
-    cell = run.state.cells.get((WORKSPACE, encode(params["workspace"])))
+    cell = _cell_here(run.state, (WORKSPACE, encode(params["workspace"])))
+    if isinstance(cell, _Error):
+        return cell
     data = _state_of(run, cell)
     workflow = None if cell is None else workflow_of(run.state, cell)
     if workflow is None or data is None:

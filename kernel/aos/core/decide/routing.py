@@ -1,8 +1,9 @@
-"""Find the cells that receive an event (spec/kernel.md, K-11, K-42a, K-44, K-73)."""
+"""Find the cells that receive an event (spec/kernel.md, K-11, K-40a, K-42a, K-44, K-73)."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from aos.core.decide.fits import event_problem
@@ -12,8 +13,9 @@ from aos.core.journal.records import (
 from aos.core.state.state import State
 from aos.core.state.version import home, is_pinned, manifest_under
 from aos.manifest.effective import Effective, Route
-from aos.values.errors import ValueProblem
+from aos.values.errors import ValueProblem, quoted
 from aos.values.schema import Schema
+from aos.values.show import describe
 
 KEY_BYTES_MAX: Final = 1024
 """Longest key of a cell, in canonical CBOR. Every record of the cell contains the key."""
@@ -47,6 +49,32 @@ def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
             )
         targets.append((route.workflow, key))
     return targets
+
+
+def shard_problem(effective: Effective, targets: Iterable[CellId]) -> str | None:
+    """The first of these cells that is in another shard of the group than this world (K-40a), as a
+    sentence. None if there is none, or if the world is in no group."""
+    shard = effective.shard
+    if shard is None:
+        return None
+    for id in targets:
+        index = effective.workflows[id[0]].placement.shard(id[1], shard.count)
+        if index is not None and index != shard.index:
+            return (
+                f"{cell_text(effective, id)} is in shard {index} of {shard.count}, and this world "
+                f"is shard {shard.index}"
+            )
+    return None
+
+
+def cell_text(effective: Effective, id: CellId) -> str:
+    """The name of a cell in a sentence: its workflow, and the key if there is one."""
+    name, key = id
+    schema = effective.workflows[name].key
+    value = None if schema is None else schema.from_record(key)
+    if value is None:
+        return name
+    return f"{name} {quoted(value) if isinstance(value, str) else describe(value)}"
 
 
 def pinned_problem(

@@ -23,7 +23,7 @@ from aos.core.decide.envelope import (
 )
 from aos.core.decide.fits import as_received, completed, key_problem, state_problem
 from aos.core.decide.left_behind import kept_of
-from aos.core.decide.routing import pinned_problem, place_event, route
+from aos.core.decide.routing import pinned_problem, place_event, route, shard_problem
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.identity import event_hash, idempotency_key, intent_hash, step_entropy
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
@@ -352,6 +352,9 @@ def _emitted(run: StepRun, index: int, event: DomainEvent, mail_counts: Counter[
                 f"{path}: key: expected {_hex(key)}, by which {workflow} is routed, found "
                 f"{_hex(own_key)}",
             )
+    problem = shard_problem(run.effective, targets)
+    if problem is not None:
+        raise Misfit(FaultKind.KEY_INVALID, f"{path}: {event.schema}: {problem}")
     left_behind = kept_of(run.state, targets, run.read)
     problem = pinned_problem(run.state, targets, event.schema, data, left_behind=left_behind)
     if problem is not None:

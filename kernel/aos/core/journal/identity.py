@@ -5,13 +5,20 @@ Each is a digest with a domain of its own (spec/kernel.md, K-10 and K-20 to K-24
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from aos.core.journal.records import CellId, Stamp
 from aos.values.cbor import encode
-from aos.values.digests import Hash, derive, digest, hash_text
+from aos.values.digests import Hash, derive, digest, hash_text, parse_hash
+from aos.values.errors import ValueProblem
 
 ENTROPY_BYTES: Final = 64
+
+DELIVERY_PREFIX: Final = "aos:"
+"""The beginning of a delivery's submission id. No other event may have such an id."""
+
+_DELIVERY_ID: Final = re.compile(rf"{DELIVERY_PREFIX}([a-z0-9]+:[0-9a-f]+):(.+)", re.DOTALL)
 
 
 def intent_hash(
@@ -43,6 +50,22 @@ def idempotency_key(*, world: Hash, cell: CellId, effect: str, key: str | bytes,
 def submission_hash(schema: str, value: Hash) -> Hash:
     """Hash a submission; two under one id are the same if these hashes are equal."""
     return digest("aos/submission/1", schema, value)
+
+
+def delivery_id(source: Hash, idempotency_key: str) -> str:
+    """The submission id of an event that another world delivers (spec/world-send.md, WS-20)."""
+    return f"{DELIVERY_PREFIX}{hash_text(source)}:{idempotency_key}"
+
+
+def read_delivery_id(submission_id: str | None) -> tuple[Hash, str] | None:
+    """Return the source and the idempotency key of a delivery; None for the id of another event."""
+    match = _DELIVERY_ID.fullmatch(submission_id or "")
+    if match is None:
+        return None
+    try:
+        return parse_hash(match[1]), match[2]
+    except ValueProblem:
+        return None
 
 
 def event_hash(schema: str, value: bytes) -> Hash:

@@ -101,11 +101,6 @@ def in_format_of(document: Hash, read: BlobReader, take: Callable[[int], Hash]) 
     return taken
 
 
-def has_maps(document: Hash, read: BlobReader) -> bool:
-    """Whether a snapshot is of format 2, so far as it can be read."""
-    return _formats_of(document, read) == (WAITING_FORMAT,)
-
-
 def _formats_of(document: Hash, read: BlobReader) -> tuple[int, ...]:
     try:
         value = decode_record(read(document))
@@ -119,14 +114,19 @@ def _formats_of(document: Hash, read: BlobReader) -> tuple[int, ...]:
 class ExportedShelf:
     """The cells at rest of one workflow: ``count`` of them, of which as many have each status in
     ``declared``. The index of ``base_count`` entries under ``root``, which record ``since`` made if
-    it is not 0, has those that ``changed`` does not have."""
+    it is not 0, has those that ``changed`` does not have. The other fields are as those of
+    ``Shelf``, and ``places`` has the cells in ``changed`` by their open intents."""
 
     since: int
     root: Hash | None
     base_count: int
     count: int
     declared: Counter[str]
+    resting_waiting: int
+    undeclared_waiting: int
+    ended: set[Hash]
     changed: MutableMapping[CellId, Packed]
+    places: Mapping[Hash, CellId]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +134,10 @@ class ExportedState:
     """A state at the end of a frame, as a kernel that is not the reference exports it.
 
     ``document`` and its pages, in ``blobs``, are those of a snapshot, without cells at rest and
-    without a dedup window. ``at`` is the record of the snapshot that cells at rest are read from.
-    ``active`` has the active cells that changed since: the last record that changed each, and the
-    bytes of its state, unless only the store has them.
+    without a dedup window; its maps of open work are those of the base. ``at`` is the record of the
+    snapshot that cells at rest are read from. ``open_intents`` counts these by effect. ``active``
+    has the active cells that changed since: the last record that changed each, and the bytes of its
+    state, unless only the store has them.
     """
 
     document: Hash
@@ -145,6 +146,7 @@ class ExportedState:
     shelves: Mapping[str, ExportedShelf]
     active: Mapping[CellId, tuple[int, bytes | None]]
     window: Window
+    open_intents: Counter[str]
 
 
 def load_exported(
@@ -167,11 +169,14 @@ def load_exported(
         part = parts.get(hash)
         return read(hash) if part is None else part
 
-    state = _Loader(exported.document, read_part, is_own=True).state(find, limits)
+    loader = _Loader(exported.document, read_part, is_own=True)
+    state, work = loader.state(find, limits), loader.work()
     # The state keeps this reader.
     parts.clear()
+    waiting = {} if work is None else work.waiting
     cells = state.cells
     cells.at = exported.at
+    cells.intents.counts = exported.open_intents
     cells.shelves = {
         name: Shelf(
             CellIndex(shelf.root, shelf.base_count, read),
@@ -179,10 +184,15 @@ def load_exported(
             count=shelf.count,
             declared=shelf.declared,
             since=shelf.since,
-            waiting=CellIndex(None, 0, read),
+            waiting=waiting.get(name) or CellIndex(None, 0, read),
+            ended=shelf.ended,
+            resting_waiting=shelf.resting_waiting,
+            undeclared_waiting=shelf.undeclared_waiting,
         )
         for name, shelf in exported.shelves.items()
     }
+    for shelf in exported.shelves.values():
+        cells.intents.packed.update(shelf.places)
     for id, (changed, data) in exported.active.items():
         cell = cells.active[id]
         cell.changed = changed
@@ -461,12 +471,10 @@ class _Loader:
     def _load_work(self, state: State) -> None:
         state.ring = deque([(name, key) for name, key in self._items("ring")])
         state.owed = deque([self._owed(item) for item in self._items("owed")])
-        opened = map(self._intent, self._items("intents"))
-        state.intents.loaded = {intent.intent: intent for intent in opened}
+        for opened in map(self._intent, self._items("intents")):
+            state.intents[opened.intent] = opened
         at_rest = {effect: count for effect, (_, count) in self.fields.get("open", {}).items()}
-        state.intents.counts = Counter(
-            intent.effect.name for intent in state.intents.loaded.values()
-        ) + Counter(at_rest)
+        state.intents.counts.update(at_rest)
         abandoned = map(self._intent, self._items("abandoned"))
         state.abandoned = OrderedDict((intent.intent, intent) for intent in abandoned)
         intents = state.intents

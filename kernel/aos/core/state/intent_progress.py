@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from aos.core.state.cell import Halt, OpenIntent
 from aos.core.state.state import State, first_attempt
@@ -33,12 +35,33 @@ class IntentProgress:
     is_abandoned: bool
 
 
-def open_intents(state: State) -> Iterator[IntentProgress]:
-    """Yield all open intents in the order of opening. Nothing may change ``state`` meanwhile."""
+class OpenTimer(NamedTuple):
+    """An open timer. ``place`` is its key in the order of SN-16: the time at which it is due, in 8
+    bytes, and the start of its intent's hash."""
+
+    place: Hash
+    progress: IntentProgress
+
+
+def open_intents(state: State, *, but: str | None = None) -> Iterator[IntentProgress]:
+    """Yield all open intents in the order of opening, ``but`` those of one effect. Nothing may
+    change ``state`` meanwhile."""
     owed = {owed_receipt.intent for owed_receipt in state.owed}
-    for intent, last_attempt in state.intents.in_order():
+    for intent, last_attempt in state.intents.in_order(but=but):
         is_owed = intent.intent in owed
         yield _work(state, intent, last_attempt, is_owed=is_owed, is_abandoned=False)
+
+
+def open_timers(state: State, after: Hash | None, count: int) -> tuple[OpenTimer, ...]:
+    """Return ``count`` open timers whose places are greater than ``after``, by place."""
+    owed = {owed_receipt.intent for owed_receipt in state.owed}
+    rows = islice(state.intents.timers_after(after), count)
+    return tuple(
+        OpenTimer(
+            place, _work(state, timer, last, is_owed=timer.intent in owed, is_abandoned=False)
+        )
+        for place, timer, last in rows
+    )
 
 
 def progress_of(state: State, hash: Hash) -> IntentProgress | None:

@@ -1,4 +1,4 @@
-"""The open intents of a world, over the layers of its cells (spec/state.md, SN-14).
+"""The open intents of a world, over the layers of its cells (spec/state.md, SN-14, SN-16).
 
     loaded   those of cells that are in memory
     packed   those of packed cells: of each only its cell
@@ -10,6 +10,7 @@ its cell: ``packed`` and ``base`` only say where to look. Nothing else depends o
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Collection, ItemsView, Iterator, MutableMapping, ValuesView
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
@@ -19,9 +20,11 @@ from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell, Halt, OpenIntent, StreamState
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.eras import KEPT_MAX, ManifestOf
-from aos.core.state.work_item import Work, read_opened
+from aos.core.state.timer_order import TimerOrder
+from aos.core.state.work_item import Work, read_opened, timer_key
 from aos.errors import Damage
 from aos.manifest.effective import Effective
+from aos.manifest.names import TIMER
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
@@ -48,8 +51,8 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
     """
 
     __slots__ = (
-        "_cells", "_manifests", "_oldest", "_read", "attempts", "base", "counts", "halts", "loaded",
-        "manifest_of", "packed", "streams", "timers",
+        "_cells", "_manifests", "_oldest", "_order", "_read", "attempts", "base", "counts", "halts",
+        "loaded", "manifest_of", "packed", "streams", "timers",
     )  # fmt: skip
 
     def __init__(self, cells: Cells, read: BlobReader, manifest_of: ManifestOf) -> None:
@@ -66,6 +69,8 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
         """For each effect, the intents of waiting cells in the last snapshot."""
         self.timers = CellIndex(None, 0, read)
         """The timers among them, by the time at which they are due."""
+        self._order = TimerOrder()
+        """All timers that are loaded or packed."""
         self.counts: Counter[str] = Counter()
         """For each effect, the number of its open intents."""
         self.attempts: dict[Hash, int] = {}
@@ -84,6 +89,7 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
             effect: CellIndex(index.root, index.count, self._read) for effect, index in base.items()
         }
         self.timers = CellIndex(timers.root, timers.count, self._read)
+        self._order.keep(self._is_above)
 
     def manifest(self, hash: Hash) -> Effective:
         """Return a manifest that was in force. Raises: Damage: It cannot be read."""
@@ -129,13 +135,23 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
     def __setitem__(self, intent: Hash, open_intent: OpenIntent) -> None:
         if intent not in self.loaded:
             self.counts[open_intent.effect.name] += 1
-        self.loaded[intent] = open_intent
+        self._add(open_intent)
 
     def __delitem__(self, intent: Hash) -> None:
         if intent not in self:
             raise KeyError(intent)
         ended = self.loaded.pop(intent)
         self.counts[ended.effect.name] -= 1
+        self._order.remove(intent)
+
+    def _add(self, open_intent: OpenIntent) -> None:
+        self.loaded[open_intent.intent] = open_intent
+        if open_intent.effect.name == TIMER:
+            self._order.add(open_intent.intent)
+
+    def _is_above(self, intent: Hash) -> bool:
+        """Whether an intent is of a cell in a layer above the base."""
+        return intent in self.loaded or intent in self.packed
 
     def last_attempt(self, intent: Hash) -> int | None:
         """The last journaled attempt of an intent; None if there is none. Loads nothing."""
@@ -213,6 +229,34 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
                 if not self._cells.hides_base(id):
                     yield _Opened(seq, number, intent, id)
 
+    def timers_after(self, after: Hash | None) -> Iterator[tuple[Hash, OpenIntent, int | None]]:
+        """Yield the open timers whose key in ``timers`` is greater than ``after``, by that key,
+        each with its last journaled attempt (SN-16). Loads nothing."""
+        above = self._order.after(after, self._is_above, self._timer_key)
+        for key, intent, id in heapq.merge(
+            ((key, intent, None) for key, intent in above), self._base_timers(after)
+        ):
+            work = self._peek(intent, id)
+            if work is None:
+                raise Damage("a timer of the snapshot is set, and its cell does not wait for it")
+            yield key, *work
+
+    def _timer_key(self, timer: Hash) -> Hash:
+        work = self._peek(timer)
+        key = None if work is None else timer_key(work[0], self._read)
+        assert key is not None, "a timer above the base is open, and has a key"
+        return key
+
+    def _base_timers(self, after: Hash | None) -> Iterator[tuple[Hash, Hash, CellId]]:
+        opened = self.base.get(TIMER)
+        for key, entry in self.timers.items(after):
+            place = None if opened is None else opened.get(Hash(entry))
+            if place is None:
+                raise Damage("a timer of the snapshot is none of its open intents")
+            id = read_opened(place)[0]
+            if not self._cells.hides_base(id):
+                yield key, Hash(entry), id
+
     def of(self, cell: Cell) -> list[OpenIntent]:
         """The open intents of a cell, in the order of opening. Loads nothing."""
         if all(intent in self.loaded for intent in cell.inflight):
@@ -226,7 +270,7 @@ class OpenIntents(MutableMapping[Hash, OpenIntent]):
         for open_intent, attempt in work:
             intent = open_intent.intent
             cell.inflight[intent] = None
-            self.loaded[intent] = open_intent
+            self._add(open_intent)
             if attempt is not None:
                 self.attempts[intent] = attempt
 

@@ -13,10 +13,12 @@ use crate::decide::answers::{refusal, Blocker, Decided, NewBlobs, Refusal, Rule,
 use crate::decide::approved::check_proposal;
 use crate::decide::envelope::words;
 use crate::decide::left_behind::kept_of;
-use crate::decide::manifest_problems::{judged, keys_problem, leaves_problem};
+use crate::decide::manifest_problems::{judged, keys_problem, leaves_problem, placement_problem};
 use crate::decide::migration::{MigratedCells, Migration, Progress};
 use crate::decide::quiescence::{blockers, is_in_flight_kind, Change};
-use crate::decide::routing::{pinned_problem, place_event, route, MailCounts};
+use crate::decide::routing::{
+    cell_text, pinned_problem, place_event, route, shard_problem, MailCounts,
+};
 use crate::decide::suggestion::nearest;
 use crate::journal::faults::clipped;
 use crate::journal::identity::submission_hash;
@@ -32,10 +34,8 @@ use crate::journal::vocabulary::{ApplyMode, Word};
 use crate::manifest::builtins::{CONTINUATIONS, ONLY_DELIVERED};
 use crate::manifest::effective::{Effective, ONLY_OWN_STEPS};
 use crate::state::state::State;
-use crate::values::cbor::Value;
 use crate::values::digests::{content_hash, Hash};
 use crate::values::errors::{quoted, Failure, Outcome};
-use crate::values::show::describe;
 
 pub const SUBMISSION_ID_BYTES_MAX: usize = 256;
 const NAMES_SAID: usize = 8;
@@ -153,7 +153,9 @@ pub fn admit_manifest(
     let invalid = |problem: String| Stop::from(refusal(Rule::ManifestIsInvalid, problem));
     let effective = judged(&manifest_input.document, ports.judge)?.map_err(invalid)?;
     let leaves = manifest_input.left_names()?;
-    let problem = keys_problem(&effective, state).or_else(|| leaves_problem(&effective, &leaves));
+    let problem = keys_problem(&effective, state)
+        .or_else(|| leaves_problem(&effective, &leaves))
+        .or_else(|| placement_problem(&effective, state));
     if let Some(problem) = problem {
         return Err(invalid(problem));
     }
@@ -334,6 +336,10 @@ pub fn admit_event(
         Ok(targets) => targets,
         Err(problem) => return refuse(Rule::EventKeyIsInvalid, format!("{name}: {problem}")),
     };
+    if let Some(problem) = shard_problem(effective, &targets)? {
+        let message = format!("{name}: {problem} (send it to the group)");
+        return refuse(Rule::KeyOfAnotherShard, message);
+    }
     let left_behind = kept_of(state, &targets, blobs)?;
     if let Some(problem) = pinned_problem(state, &targets, name, &data, &left_behind)? {
         return refuse(Rule::EventDoesNotFitInstance, format!("{name}: {problem}"));
@@ -358,22 +364,10 @@ pub fn admit_event(
 
 /// The message for an event to an instance that it may not create (K-42a).
 fn unknown_instance(effective: &Effective, event: &str, id: &CellId) -> Outcome<String> {
-    let name = &id.workflow;
-    let schema = effective.workflows.get(name).and_then(|workflow| workflow.key.as_ref());
-    let key = match schema {
-        None => Value::Null,
-        Some(schema) => {
-            schema.from_record(&id.key).map_err(|problem| Failure::Damage(problem.to_string()))?
-        }
-    };
-    let key_text = match &key {
-        Value::Null => String::new(),
-        Value::Text(text) => format!(" {}", quoted(text)),
-        other => format!(" {}", describe(other)),
-    };
     Ok(format!(
-        "{name}{key_text} does not exist, and {event} is only for instances that do (check the \
-         key; the route says creates: false)"
+        "{} does not exist, and {event} is only for instances that do (check the key; the route \
+         says creates: false)",
+        cell_text(effective, id)?
     ))
 }
 

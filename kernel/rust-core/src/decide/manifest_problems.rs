@@ -1,5 +1,5 @@
 //! Find the problems of a manifest that only this world knows: its keys, the workflows that it
-//! leaves, and the patch of a proposal (K-14; spec/governance.md, GV-27;
+//! leaves, its shard, and the patch of a proposal (K-14; spec/governance.md, GV-27;
 //! `kernel/aos/core/decide/manifest_problems.py`).
 
 use std::rc::Rc;
@@ -11,9 +11,10 @@ use crate::journal::signing::{approver_with_used_key, back_from_revocation, is_m
 use crate::journal::vocabulary::{ApplyMode, Word};
 use crate::manifest::effective::Effective;
 use crate::manifest::names::NODE;
+use crate::manifest::placement::{Placement, Shard};
 use crate::state::state::State;
 use crate::values::digests::{content_hash, hex};
-use crate::values::errors::Outcome;
+use crate::values::errors::{quoted, Outcome};
 
 /// A document from outside that was judged; or the problem of one that is no manifest.
 pub fn judged(document: &[u8], judge: &dyn Judge) -> Outcome<Result<Rc<Effective>, String>> {
@@ -46,6 +47,46 @@ pub fn leaves_problem(effective: &Effective, leaves: &[Rc<str>]) -> Option<Strin
     Some(format!("leaves: {name} is still in the manifest"))
 }
 
+/// The problem of a manifest that would put cells of this world into other shards (GR-12, GR-13);
+/// None if there is none.
+pub fn placement_problem(effective: &Effective, state: &State) -> Option<String> {
+    let in_force = state.manifest.as_ref()?;
+    if effective.shard != in_force.shard {
+        return Some(format!(
+            "shard: expected {}, as in the manifest in force, found {} (a world stays the shard that \
+             it is: apply the manifest to the whole group)",
+            shard_text(in_force.shard),
+            shard_text(effective.shard)
+        ));
+    }
+    effective.shard?;
+    for (name, workflow) in effective.workflows.iter() {
+        let Some(old) = in_force.workflows.get(name) else { continue };
+        if old.placement != workflow.placement {
+            return Some(format!(
+                "routing.shards: {name} is placed {} in the manifest in force: expected the same, \
+                 found {} (its instances would be in other shards: give the workflow another name)",
+                placement_text(&old.placement),
+                placement_text(&workflow.placement)
+            ));
+        }
+    }
+    None
+}
+
+fn shard_text(shard: Option<Shard>) -> String {
+    shard.map_or("none".to_string(), |shard| format!("[{}, {}]", shard.index, shard.count))
+}
+
+fn placement_text(placement: &Placement) -> String {
+    match placement {
+        Placement::Key { shard_by: None } => "by its key".to_string(),
+        Placement::Key { shard_by: Some(shard_by) } => format!("by {}", quoted(shard_by)),
+        Placement::First => "in shard 0".to_string(),
+        Placement::Each => "in each shard".to_string(),
+    }
+}
+
 /// The first problem of the proposed manifest, as an apply would find it, or of its patch (GV-27).
 pub fn change_problem(
     state: &State,
@@ -73,7 +114,9 @@ pub fn change_problem(
         Err(problem) => return Ok(Some(problem)),
     };
     let leaves = governance_input.left_names()?;
-    let problem = keys_problem(&effective, state).or_else(|| leaves_problem(&effective, &leaves));
+    let problem = keys_problem(&effective, state)
+        .or_else(|| leaves_problem(&effective, &leaves))
+        .or_else(|| placement_problem(&effective, state));
     if problem.is_some() {
         return Ok(problem);
     }

@@ -7,17 +7,18 @@
 
 use std::rc::Rc;
 
-use crate::decide::answers::{Decided, NewBlobs};
-use crate::decide::fits::completed;
+use crate::decide::answers::{Decided, NewBlobs, Rule};
+use crate::decide::fits::{completed, key_problem};
+use crate::decide::routing::shard_problem;
 use crate::decide::settle::{outcome, Settled};
 use crate::journal::ports::Blobs;
 use crate::journal::records::{CellId, KernelReceipt, Record, Slot};
-use crate::journal::vocabulary::{ReceiptStatus, SettledStatus};
+use crate::journal::vocabulary::{ReceiptStatus, SettledStatus, Word};
 use crate::manifest::builtins::{
     is_kernel_effect, EFFECT_CANCEL, INTROSPECT_CELLS, INTROSPECT_HEAD, INTROSPECT_MANIFEST,
     INTROSPECT_STATE, TIMER, TIMER_CANCEL, WORKSPACE, WORKSPACE_RESOLVE,
 };
-use crate::state::cell::{Cell, OpenIntent};
+use crate::state::cell::{Cell, OpenIntent, SharedCell};
 use crate::state::continuation::Fields;
 use crate::state::state::{Debt, Owed, State};
 use crate::state::version::workflow_of;
@@ -256,7 +257,7 @@ impl Answering<'_> {
             INTROSPECT_STATE => self.workflow_state(params),
             INTROSPECT_HEAD => Ok(Fields::from(vec![("meta", self.meta())]).into_value()),
             INTROSPECT_CELLS => self.list_cells(params),
-            WORKSPACE_RESOLVE => Ok(self.resolve_workspace(params)?),
+            WORKSPACE_RESOLVE => self.resolve_workspace(params),
             name => Err(Failure::Damage(format!("the core does not answer {name}")).into()),
         }
     }
@@ -282,13 +283,26 @@ impl Answering<'_> {
         check_consistency(params)?;
         let workflow = self.workflow(params)?;
         let key = params.get("key").and_then(Value::as_bytes).unwrap_or(&[]);
-        let cell = self.state.cells.get(&CellId::new(workflow, key))?;
-        let state = match cell {
+        let state = match self.cell_here(&CellId::new(workflow, key))? {
             Some(cell) => self.state_of(&cell.borrow())?,
             None => None,
         };
         let state = state.map_or(Value::Null, Value::Bytes);
         Ok(Fields::from(vec![("state", state), ("meta", self.meta())]).into_value())
+    }
+
+    /// The cell with this id; an error if another shard has it (K-85a). A key that does not fit the
+    /// workflow has no cell in any shard.
+    fn cell_here(&self, id: &CellId) -> Result<Option<SharedCell>, Wrong> {
+        let effective = self.state.effective();
+        if let Some(workflow) = effective.workflows.get(&id.workflow) {
+            if key_problem(workflow, &id.key).is_none() {
+                if let Some(problem) = shard_problem(effective, std::slice::from_ref(id))? {
+                    return wrong(Rule::KeyOfAnotherShard.word(), problem);
+                }
+            }
+        }
+        Ok(self.state.cells.get(id)?)
     }
 
     /// A cell's state as its module would get it (K-71d).
@@ -354,12 +368,12 @@ impl Answering<'_> {
     }
 
     /// The head and one version of a workspace, as its cell has them (AG-57).
-    fn resolve_workspace(&self, params: &Value) -> Outcome<Value> {
+    fn resolve_workspace(&self, params: &Value) -> Result<Value, Wrong> {
         let key = encode(params.get("workspace").unwrap_or(&Value::Null));
         let mut head = Value::Null;
         let mut resolved = Value::Null;
         let mut root_hash = Value::Null;
-        if let Some(cell) = self.state.cells.get(&CellId::new(WORKSPACE, key))? {
+        if let Some(cell) = self.cell_here(&CellId::new(WORKSPACE, key))? {
             let cell = cell.borrow();
             let data = self.state_of(&cell)?;
             if let (Some(workflow), Some(data)) = (workflow_of(self.state, &cell)?, data) {

@@ -1,4 +1,4 @@
-//! Find the cells that receive an event (spec/kernel.md, K-11, K-42a, K-44, K-73;
+//! Find the cells that receive an event (spec/kernel.md, K-11, K-40a, K-42a, K-44, K-73;
 //! `kernel/aos/core/decide/routing.py`).
 
 use std::rc::Rc;
@@ -9,8 +9,10 @@ use crate::journal::records::CellId;
 use crate::manifest::effective::{Effective, Route};
 use crate::state::state::State;
 use crate::state::version::{home, is_pinned, manifest_under};
-use crate::values::errors::{Failure, Outcome, ValueProblem};
+use crate::values::cbor::Value;
+use crate::values::errors::{quoted, Failure, Outcome, ValueProblem};
 use crate::values::schema::Schema;
+use crate::values::show::describe;
 
 /// Longest key of a cell, in canonical CBOR. Every record of the cell contains the key.
 pub const KEY_BYTES_MAX: usize = 1024;
@@ -56,6 +58,38 @@ pub fn route(
         targets.push(CellId { workflow: route.workflow.clone(), key: key.into() });
     }
     Ok(targets)
+}
+
+/// The first of these cells that is in another shard of the group than this world (K-40a), as a
+/// sentence. None if there is none, or if the world is in no group.
+pub fn shard_problem(effective: &Effective, targets: &[CellId]) -> Outcome<Option<String>> {
+    let Some(shard) = effective.shard else { return Ok(None) };
+    for id in targets {
+        let workflow = effective.workflows.get(&id.workflow);
+        let index = workflow.and_then(|workflow| workflow.placement.shard(&id.key, shard.count));
+        if let Some(index) = index.filter(|index| *index != shard.index) {
+            return Ok(Some(format!(
+                "{} is in shard {index} of {}, and this world is shard {}",
+                cell_text(effective, id)?,
+                shard.count,
+                shard.index
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// The name of a cell in a sentence: its workflow, and the key if there is one.
+pub fn cell_text(effective: &Effective, id: &CellId) -> Outcome<String> {
+    let name = &id.workflow;
+    let schema = effective.workflows.get(name).and_then(|workflow| workflow.key.as_ref());
+    let Some(schema) = schema else { return Ok(name.to_string()) };
+    let key = schema.from_record(&id.key);
+    Ok(match key.map_err(|problem| Failure::Damage(problem.to_string()))? {
+        Value::Null => name.to_string(),
+        Value::Text(text) => format!("{name} {}", quoted(&text)),
+        other => format!("{name} {}", describe(&other)),
+    })
 }
 
 /// The reason why an event cannot go to one of its targets: the target is pinned to a manifest under

@@ -19,7 +19,7 @@ use crate::decide::envelope::{
 };
 use crate::decide::fits::{as_received, completed, key_problem, stored_problem};
 use crate::decide::left_behind::kept_of;
-use crate::decide::routing::{pinned_problem, place_event, route, MailCounts};
+use crate::decide::routing::{pinned_problem, place_event, route, shard_problem, MailCounts};
 use crate::journal::faults::{Fault, FaultKind};
 use crate::journal::identity::{
     event_hash, idempotency_key, intent_hash, step_entropy, IntentParts,
@@ -365,6 +365,9 @@ impl Taking<'_> {
                     return misfit(FaultKind::KeyInvalid, message);
                 }
             }
+        }
+        if let Some(problem) = shard_problem(&run.effective, &targets)? {
+            return refused(FaultKind::KeyInvalid, &problem);
         }
         let left_behind = kept_of(state, &targets, self.blobs)?;
         if let Some(problem) = pinned_problem(state, &targets, name, &data, &left_behind)? {

@@ -4,6 +4,8 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use blake3::hazmat::{hash_derive_key_context, ContextKey};
+
 use crate::journal::identity::world_id;
 use crate::journal::merkle::{self, Tree};
 use crate::journal::record_codec::{from_bytes, Quick};
@@ -14,6 +16,7 @@ use crate::values::cbor::{
 };
 use crate::values::digests::{content_hash, digest, hex, Hash, HASH_BYTES};
 use crate::values::errors::{Failure, Outcome};
+use crate::values::hash_lanes::{content_hashes, derived, LANES};
 
 pub const VERSION: u64 = 1;
 /// `prev` of the first frame.
@@ -114,30 +117,55 @@ impl Tip {
 
 /// The leaf of the record with sequence `seq` in the frame that has this salt.
 pub fn leaf(salt: &Salt, seq: u64, record: &[u8]) -> Hash {
-    leaf_into(&mut Vec::with_capacity(record.len() + 64), salt, seq, record)
+    let mut preimage = Vec::with_capacity(record.len() + 64);
+    put_leaf(&mut preimage, &record_salt(salt, seq), record);
+    content_hash(&preimage)
 }
 
-fn leaf_into(preimage: &mut Vec<u8>, salt: &Salt, seq: u64, record: &[u8]) -> Hash {
-    preimage.clear();
-    put_array(preimage, 3);
-    put_text(preimage, "aos/leaf/1");
-    put_bytes(preimage, &record_salt(salt, seq));
-    put_bytes(preimage, record);
-    content_hash(preimage)
+/// The leaves of the records of a frame, the first of which has sequence `first`.
+fn leaves<R: AsRef<[u8]>>(salt: &Salt, first: u64, records: &[R]) -> Vec<Hash> {
+    let seq_of = |index: usize| first.wrapping_add(index as u64);
+    let mut leaves = Vec::with_capacity(records.len());
+    let mut preimages: [Vec<u8>; LANES] = Default::default();
+    let fours = records.chunks_exact(LANES);
+    let rest = fours.remainder();
+    for four in fours {
+        let seed = |lane| [&salt[..], &seq_of(leaves.len() + lane).to_be_bytes()].concat();
+        let seeds: [Vec<u8>; LANES] = std::array::from_fn(seed);
+        let salts = derived(&salt_context(), seeds.each_ref().map(Vec::as_slice));
+        for ((preimage, salt), record) in preimages.iter_mut().zip(&salts).zip(four) {
+            preimage.clear();
+            put_leaf(preimage, salt, record.as_ref());
+        }
+        leaves.extend(content_hashes(preimages.each_ref().map(Vec::as_slice)));
+    }
+    for record in rest {
+        leaves.push(leaf(salt, seq_of(leaves.len()), record.as_ref()));
+    }
+    leaves
+}
+
+fn put_leaf(out: &mut Vec<u8>, record_salt: &Salt, record: &[u8]) {
+    put_array(out, 3);
+    put_text(out, "aos/leaf/1");
+    put_bytes(out, record_salt);
+    put_bytes(out, record);
 }
 
 pub fn record_salt(salt: &Salt, seq: u64) -> Salt {
-    use blake3::hazmat::{hash_derive_key_context, ContextKey, HasherExt};
+    use blake3::hazmat::HasherExt;
+    let mut hasher = blake3::Hasher::new_from_context_key(&salt_context());
+    hasher.update(salt);
+    hasher.update(&seq.to_be_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+fn salt_context() -> ContextKey {
     thread_local! {
         // Hashing the context costs as much as deriving from it.
         static CONTEXT: OnceCell<ContextKey> = const { OnceCell::new() };
     }
-    let context =
-        CONTEXT.with(|key| *key.get_or_init(|| hash_derive_key_context("aos/record-salt/1")));
-    let mut hasher = blake3::Hasher::new_from_context_key(&context);
-    hasher.update(salt);
-    hasher.update(&seq.to_be_bytes());
-    *hasher.finalize().as_bytes()
+    CONTEXT.with(|key| *key.get_or_init(|| hash_derive_key_context("aos/record-salt/1")))
 }
 
 pub fn log_leaf(root: &Hash) -> Hash {
@@ -154,11 +182,7 @@ pub fn seal(tip: &Tip, records: Vec<Vec<u8>>, salt: Salt) -> (Frame, Tip) {
 fn header_of<R: AsRef<[u8]>>(tip: &Tip, records: &[R], salt: &Salt) -> (Header, Tip) {
     assert!(!records.is_empty());
     let first = tip.seq.wrapping_add(1);
-    let mut preimage = Vec::new();
-    let leaves = records.iter().enumerate().map(|(i, record)| {
-        leaf_into(&mut preimage, salt, first.wrapping_add(i as u64), record.as_ref())
-    });
-    let root = merkle::root(leaves.collect());
+    let root = merkle::root(leaves(salt, first, records));
     let mut log = tip.log.clone();
     log.append(log_leaf(&root));
     let header = Header {

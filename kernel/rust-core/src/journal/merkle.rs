@@ -2,16 +2,23 @@
 //! `kernel/aos/core/journal/merkle.py`).
 
 use crate::values::digests::{content_hash, digest, Hash, HASH_BYTES};
+use crate::values::hash_lanes::{content_hashes, LANES};
+
+const OPENING: &[u8] = b"\x83\x6aaos/node/1\x58\x20";
+const MIDDLE: usize = OPENING.len() + HASH_BYTES;
+const NODE_BYTES: usize = MIDDLE + 2 + HASH_BYTES;
 
 pub fn node(left: &Hash, right: &Hash) -> Hash {
-    const OPENING: &[u8] = b"\x83\x6aaos/node/1\x58\x20";
-    const MIDDLE: usize = OPENING.len() + HASH_BYTES;
-    let mut preimage = [0u8; MIDDLE + 2 + HASH_BYTES];
+    content_hash(&node_bytes(left, right))
+}
+
+fn node_bytes(left: &Hash, right: &Hash) -> [u8; NODE_BYTES] {
+    let mut preimage = [0u8; NODE_BYTES];
     preimage[..OPENING.len()].copy_from_slice(OPENING);
     preimage[OPENING.len()..MIDDLE].copy_from_slice(left);
     preimage[MIDDLE..MIDDLE + 2].copy_from_slice(b"\x58\x20");
     preimage[MIDDLE + 2..].copy_from_slice(right);
-    content_hash(&preimage)
+    preimage
 }
 
 /// The root over no leaves.
@@ -27,7 +34,16 @@ pub fn root(mut leaves: Vec<Hash>) -> Hash {
     while leaves.len() > 1 {
         // Pairs from the left; an odd last one moves to the next level unchanged.
         let pairs = leaves.len() / 2;
-        for i in 0..pairs {
+        let in_lanes = pairs - pairs % LANES;
+        for i in (0..in_lanes).step_by(LANES) {
+            let pair = |lane| 2 * (i + lane);
+            let nodes: [_; LANES] = std::array::from_fn(|lane| {
+                node_bytes(&leaves[pair(lane)], &leaves[pair(lane) + 1])
+            });
+            let hashes = content_hashes(nodes.each_ref().map(|node| &node[..]));
+            leaves[i..i + LANES].copy_from_slice(&hashes);
+        }
+        for i in in_lanes..pairs {
             leaves[i] = node(&leaves[2 * i], &leaves[2 * i + 1]);
         }
         if leaves.len() % 2 == 1 {

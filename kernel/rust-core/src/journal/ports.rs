@@ -15,6 +15,11 @@ pub trait Blobs {
     fn read(&self, hash: &Hash) -> Outcome<Vec<u8>>;
 }
 
+/// A host that takes blobs as the core makes them, so that they need not be in memory together.
+pub trait Sink {
+    fn put(&self, data: &[u8]) -> Outcome<()>;
+}
+
 /// A reader of blobs, which the layers of a state share.
 pub type BlobReader = Rc<dyn Blobs>;
 

@@ -22,6 +22,7 @@ use crate::manifest::node::{
     list, list_or_none, map_or_none, name, name_or, number_or, part, text, texts, Reading,
     Unreadable,
 };
+use crate::manifest::placement::{Placement, Shard};
 use crate::manifest::secret_use::SECRET_REF;
 use crate::values::cbor::{decode_record, entry_at, item_end, put_value, Key, Value, RECORD};
 use crate::values::codec::read_text;
@@ -86,6 +87,8 @@ pub struct Workflow {
     pub lifecycle: Lifecycle,
     pub upgrade: Upgrade,
     pub migrate: Option<Migration>,
+    /// The shards of a group that have its cells.
+    pub placement: Placement,
     /// Schema -> the arm of `event` that refers to it, in the order of the arms. Empty for a
     /// record.
     pub arms: OrderedMap<Rc<str>, Rc<str>>,
@@ -280,6 +283,8 @@ pub struct Effective {
     pub ingress: Option<BTreeSet<Rc<str>>>,
     /// The approvers of the next manifest; None if an operator alone may apply it.
     pub governance: Option<GovernanceBlock>,
+    /// The shard of a group that the world is; None if it is in no group (GR-10).
+    pub shard: Option<Shard>,
 }
 
 impl PartialEq for Effective {
@@ -361,6 +366,7 @@ type Named<T> = OrderedMap<Rc<str>, T>;
 struct View<'a> {
     manifest: &'a Value,
     limits: &'a Value,
+    shard: Option<Shard>,
     nodes: &'a [Value],
     schemas: Named<Rc<Schema>>,
     modules: Named<Rc<Module>>,
@@ -372,6 +378,7 @@ impl<'a> View<'a> {
         let mut view = View {
             manifest: part(parts, "manifest")?,
             limits: part(parts, "limits")?,
+            shard: Shard::of(parts.get("shard"))?,
             nodes: list(parts, "definitions")?,
             schemas: Named::default(),
             modules: Named::default(),
@@ -380,9 +387,22 @@ impl<'a> View<'a> {
         view.schemas = view.read_schemas()?;
         view.modules = view.read_nodes("defmodule", |node| Ok(Rc::new(module(node)?)))?;
         let hashes = view.hashes("workflows")?;
-        view.workflows =
-            view.read_nodes("defworkflow", |node| Ok(Rc::new(view.workflow(node, &hashes)?)))?;
+        let placements = view.placements()?;
+        view.workflows = view.read_nodes("defworkflow", |node| {
+            Ok(Rc::new(view.workflow(node, &hashes, &placements)?))
+        })?;
         Ok(view)
+    }
+
+    /// The placements of the workflows that the manifest lists.
+    fn placements(&self) -> Reading<SeededMap<Rc<str>, Placement>> {
+        let Some(routing) = map_or_none(self.manifest, "routing")? else {
+            return Ok(SeededMap::default());
+        };
+        list_or_none(routing, "shards")?
+            .iter()
+            .map(|entry| Ok((name(entry, "workflow")?, Placement::of(entry)?)))
+            .collect()
     }
 
     fn effective(self, document: &[u8]) -> Reading<Effective> {
@@ -430,6 +450,7 @@ impl<'a> View<'a> {
                 .map(|names| texts(names.as_list().ok_or(Unreadable::Shape)?))
                 .transpose()?,
             governance: manifest.get("governance").map(GovernanceBlock::of).transpose()?,
+            shard: self.shard,
             schemas: self.schemas,
             workflows: self.workflows,
             modules: self.modules,
@@ -502,16 +523,25 @@ impl<'a> View<'a> {
         self.schemas.get(name).map(|schema| &schema.type_)
     }
 
-    fn workflow(&self, node: &Value, hashes: &SeededMap<Rc<str>, Hash>) -> Reading<Workflow> {
+    fn workflow(
+        &self,
+        node: &Value,
+        hashes: &SeededMap<Rc<str>, Hash>,
+        placements: &SeededMap<Rc<str>, Placement>,
+    ) -> Reading<Workflow> {
         let workflow = name(node, "name")?;
         let impl_ = part(node, "impl")?;
         let event = self.schema(node, "event")?;
+        let key = self.schema_in(node, "key_schema")?;
+        let listed_placement = placements.get(&workflow).cloned();
         Ok(Workflow {
             hash: *hashes.get(&workflow).ok_or(Unreadable::Shape)?,
             state: self.schema(node, "state")?,
             context: node.get("context").is_some(),
             annotations: self.schema_in(node, "annotations")?,
-            key: self.schema_in(node, "key_schema")?,
+            placement: listed_placement
+                .unwrap_or_else(|| Placement::default_of(&workflow, key.is_some())),
+            key,
             effects_emitted: texts(list(node, "effects_emitted")?)?,
             module: self.module_named(text(impl_, "module")?)?,
             entrypoint: name(impl_, "entrypoint")?,

@@ -11,5 +11,6 @@ pub mod keys;
 pub mod limits;
 pub mod names;
 pub mod node;
+pub mod placement;
 pub mod secret_use;
 pub mod shapes;

@@ -430,7 +430,9 @@ impl Loader<'_> {
         cells.rebase_work(maps.as_ref());
         if let Some(waiting) = self.fields.get("waiting") {
             for (name, row) in entries(waiting) {
-                cells.shelf(&name).undeclared_waiting = nat(&items(row)[2]).into();
+                let shelf = cells.shelf(&name);
+                shelf.resting_waiting = nat(&items(row)[1]).into();
+                shelf.undeclared_waiting = nat(&items(row)[2]).into();
             }
         }
         for (hash, effective) in self.manifests.borrow().iter() {
@@ -459,8 +461,13 @@ impl Loader<'_> {
             state.cells.intents.open(intent);
             Ok(())
         })?;
-        let at_rest = state.cells.intents.base.values().map(CellIndex::count);
-        state.cells.intents.count = at_rest.fold(state.cells.intents.count, u64::saturating_add);
+        let intents = &mut state.cells.intents;
+        let at_rest = intents.base.values().map(CellIndex::count);
+        intents.count = at_rest.fold(intents.count, u64::saturating_add);
+        for (effect, index) in &intents.base {
+            let count = intents.counts.entry(effect.clone()).or_default();
+            *count = count.saturating_add(index.count());
+        }
         self.items("abandoned", |row| {
             let intent = self.intent(row)?;
             state.abandoned.insert(intent.intent, intent);

@@ -70,12 +70,9 @@ impl Nodes {
     }
 
     fn interior(&self, subtree: &Subtree, depth: usize) -> Outcome<Rc<Interior>> {
-        let kept = self.interiors.borrow().get(&subtree.hash).cloned();
+        let kept = self.interiors.borrow_mut().touch(&subtree.hash).cloned();
         let node = match kept {
-            Some(node) => {
-                self.interiors.borrow_mut().move_to_end(&subtree.hash);
-                node
-            }
+            Some(node) => node,
             None => {
                 let data = self.read.read(&subtree.hash)?;
                 let node = Rc::new(read_interior(&data, &subtree.hash)?);
@@ -164,6 +161,11 @@ impl CellIndex {
     /// The same entries, from now on read with `read`.
     pub fn reading_with(&self, read: BlobReader) -> Self {
         CellIndex { root: self.root, count: self.count, nodes: Nodes::new(read) }
+    }
+
+    /// Drop the leaves that are in memory, of this index and all that were made from it.
+    pub fn forget_leaves(&self) {
+        self.nodes.leaves.take();
     }
 
     /// The entry of `key_hash`, or None. Checks only the part of the leaf that it needs.

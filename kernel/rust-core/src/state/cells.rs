@@ -71,7 +71,7 @@ struct PackedWork {
 
 /// The bytes of a work item, or their hash once they were spilled.
 #[derive(Clone)]
-enum WorkBytes {
+pub enum WorkBytes {
     Kept(Rc<[u8]>),
     Spilled(Hash),
 }
@@ -119,8 +119,13 @@ impl Packed {
     }
 
     /// The open intents of the cell.
-    fn waits(&self) -> &[Hash] {
+    pub fn waits(&self) -> &[Hash] {
         self.work.as_ref().map_or(&[], |work| &work.intents)
+    }
+
+    /// The bytes of its open work, or their hash once they were spilled.
+    pub fn work_bytes(&self) -> Option<&WorkBytes> {
+        self.work.as_ref().map(|work| &work.item)
     }
 }
 
@@ -148,8 +153,10 @@ pub struct Shelf {
     /// The open work of cells that only waited when the last snapshot was taken.
     pub waiting: CellIndex,
     /// Key hashes whose entry in `waiting` is older than the base, which a migration made.
-    ended: BTreeSet<Hash>,
-    /// Number of cells that rest while they wait, and whose module declares no terminal status.
+    pub ended: BTreeSet<Hash>,
+    /// Number of cells that rest while they wait.
+    pub resting_waiting: i128,
+    /// Number of those whose module declares no terminal status.
     pub undeclared_waiting: i128,
 }
 
@@ -163,6 +170,7 @@ impl Shelf {
             declared: [0, 0],
             since: 0,
             ended: BTreeSet::new(),
+            resting_waiting: 0,
             undeclared_waiting: 0,
         }
     }
@@ -282,6 +290,13 @@ impl Cells {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Drop the leaves of all indexes that are in memory (`cell_index::keep_leaves`).
+    pub fn forget_leaves(&self) {
+        let shelves = self.shelves.values().flat_map(|shelf| [&shelf.base, &shelf.waiting]);
+        shelves.chain(self.intents.base.values()).for_each(CellIndex::forget_leaves);
+        self.intents.timers.forget_leaves();
     }
 
     /// The names of all shelves, sorted.
@@ -564,7 +579,8 @@ impl Cells {
         }
         for (id, cell) in layers.resting.iter().filter(|(_, cell)| cell.borrow().changed > self.at)
         {
-            visit(id, &Packed::of(&cell.borrow(), &Work::new()));
+            let cell = cell.borrow();
+            visit(id, &Packed::of(&cell, &self.intents.loaded_work(&cell)));
         }
     }
 
@@ -720,12 +736,9 @@ impl Cells {
                 let work = self.work_at_rest(&id)?;
                 self.intents.load(&mut cell.borrow_mut(), work);
             }
-            if is_undeclared {
-                self.shelves
-                    .get_mut(&id.workflow)
-                    .expect("a cell has a shelf")
-                    .undeclared_waiting -= 1;
-            }
+            let shelf = self.shelves.get_mut(&id.workflow).expect("a cell has a shelf");
+            shelf.resting_waiting -= 1;
+            shelf.undeclared_waiting -= i128::from(is_undeclared);
         }
         let mut layers = self.shelf_of(&id.workflow).layers.borrow_mut();
         layers.resting.remove(&id);
@@ -758,9 +771,10 @@ impl Cells {
         if !(is_waiting || borrowed.is_at_rest()) || self.active.remove(&borrowed.id).is_none() {
             return;
         }
-        if is_waiting && borrowed.declared.is_none() {
+        if is_waiting {
             let shelf = self.shelves.get_mut(&borrowed.id.workflow).expect("a cell has a shelf");
-            shelf.undeclared_waiting += 1;
+            shelf.resting_waiting += 1;
+            shelf.undeclared_waiting += i128::from(borrowed.declared.is_none());
         }
         if borrowed.state.is_none() {
             self.remove(&borrowed);

@@ -14,5 +14,6 @@ pub mod proposals;
 pub mod spilling;
 pub mod state;
 pub mod submissions;
+pub mod timer_order;
 pub mod version;
 pub mod work_item;

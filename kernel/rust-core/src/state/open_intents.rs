@@ -15,13 +15,15 @@ use std::rc::Rc;
 use crate::collections::{OrderedMap, SeededMap};
 use crate::journal::ports::BlobReader;
 use crate::journal::records::CellId;
+use crate::manifest::builtins::TIMER;
 use crate::manifest::effective::Effective;
 use crate::state::cell::{Cell, OpenIntent};
 use crate::state::cell_index::CellIndex;
 use crate::state::cells::Cells;
 use crate::state::eras::{ManifestOf, KEPT_MAX};
 use crate::state::state::{Halt, StreamState};
-use crate::state::work_item::{read_opened, Work};
+use crate::state::timer_order::TimerOrder;
+use crate::state::work_item::{read_opened, timer_key, Work};
 use crate::values::digests::Hash;
 use crate::values::errors::{Failure, Outcome};
 
@@ -37,8 +39,12 @@ pub struct OpenIntents {
     pub base: BTreeMap<Rc<str>, CellIndex>,
     /// The timers among them, by the time at which they are due.
     pub timers: CellIndex,
+    /// All timers that are loaded or packed.
+    order: RefCell<TimerOrder>,
     /// Number of all open intents.
     pub count: u64,
+    /// For each effect, the number of its open intents.
+    pub counts: BTreeMap<Rc<str>, u64>,
     /// The last journaled attempt of each loaded or abandoned intent that has one.
     pub attempts: RefCell<SeededMap<Hash, u64>>,
     pub halts: SeededMap<Hash, Halt>,
@@ -55,7 +61,9 @@ impl OpenIntents {
             loaded: RefCell::default(),
             packed: RefCell::default(),
             base: BTreeMap::new(),
+            order: RefCell::default(),
             count: 0,
+            counts: BTreeMap::new(),
             attempts: RefCell::default(),
             halts: SeededMap::default(),
             streams: SeededMap::default(),
@@ -78,6 +86,13 @@ impl OpenIntents {
         };
         self.base = base.into_iter().map(reading).collect();
         self.timers = timers.reading_with(read.clone());
+        let mut order = self.order.borrow_mut();
+        order.keep(|timer| self.is_above(timer));
+    }
+
+    /// Whether an intent is of a cell in a layer above the base.
+    fn is_above(&self, intent: &Hash) -> bool {
+        self.loaded.borrow().contains_key(intent) || self.packed.borrow().contains_key(intent)
     }
 
     /// A manifest that was in force. Damage if it cannot be read.
@@ -112,8 +127,13 @@ impl OpenIntents {
 
     /// Add an intent that a step opened.
     pub fn open(&mut self, intent: Rc<OpenIntent>) {
+        if is_timer(&intent) {
+            self.order.get_mut().add(intent.intent);
+        }
+        let effect = intent.effect.name.clone();
         if self.loaded.get_mut().insert(intent.intent, intent).is_none() {
             self.count += 1;
+            *self.counts.entry(effect).or_default() += 1;
         }
     }
 
@@ -134,7 +154,11 @@ impl OpenIntents {
     pub fn load(&self, cell: &mut Cell, work: Work) {
         let mut loaded = self.loaded.borrow_mut();
         let mut attempts = self.attempts.borrow_mut();
+        let mut order = self.order.borrow_mut();
         for (intent, attempt) in work {
+            if is_timer(&intent) {
+                order.add(intent.intent);
+            }
             if !cell.inflight.contains(&intent.intent) {
                 cell.inflight.push_back(intent.intent);
             }
@@ -143,6 +167,13 @@ impl OpenIntents {
             }
             loaded.insert(intent.intent, intent);
         }
+    }
+
+    /// The open work of a cell that is in memory.
+    pub fn loaded_work(&self, cell: &Cell) -> Work {
+        let (loaded, attempts) = (self.loaded.borrow(), self.attempts.borrow());
+        let intents = cell.inflight.iter().filter_map(|intent| loaded.get(intent));
+        intents.map(|intent| (intent.clone(), attempts.get(&intent.intent).copied())).collect()
     }
 
     /// The intents of a cell leave memory with it.
@@ -180,23 +211,36 @@ impl Cells {
             return Ok(None);
         }
         self.intents.count -= 1;
-        Ok(self.intents.loaded.get_mut().remove(intent))
+        self.intents.order.get_mut().remove(intent);
+        let ended = self.intents.loaded.get_mut().remove(intent);
+        if let Some(ended) = &ended {
+            let count = self.intents.counts.get_mut(&ended.effect.name);
+            *count.expect("an open intent is counted") -= 1;
+        }
+        Ok(ended)
     }
 
-    /// All open intents in the order of opening: each a hash, and its cell where it is not loaded.
-    pub fn opened(&self) -> Outcome<Vec<Opened>> {
+    /// All open intents in the order of opening, `but` those of one effect: each a hash, and its cell
+    /// where it is not loaded.
+    pub fn opened(&self, but: Option<&str>) -> Outcome<Vec<Opened>> {
         let intents = &self.intents;
-        let mut opened: Vec<Opened> =
-            intents.loaded.borrow().values().map(|intent| Opened::loaded(intent)).collect();
+        let is_listed = |intent: &OpenIntent| but != Some(&*intent.effect.name);
+        let loaded = intents.loaded.borrow();
+        let listed = loaded.values().filter(|intent| is_listed(intent));
+        let mut opened: Vec<Opened> = listed.map(|intent| Opened::loaded(intent)).collect();
+        drop(loaded);
         let mut ids: Vec<CellId> = intents.packed.borrow().values().cloned().collect();
         ids.sort_unstable();
         ids.dedup();
         for id in ids {
             for (intent, _) in self.work_at_rest(&id)? {
-                opened.push(Opened { cell: Some(id.clone()), ..Opened::loaded(&intent) });
+                if is_listed(&intent) {
+                    opened.push(Opened { cell: Some(id.clone()), ..Opened::loaded(&intent) });
+                }
             }
         }
-        for index in intents.base.values() {
+        let listed = intents.base.iter().filter(|(effect, _)| but != Some(&***effect));
+        for (_, index) in listed {
             for item in index.items(None) {
                 let (intent, entry) = item?;
                 let (id, seq, place) = read_opened(&entry)?;
@@ -233,7 +277,65 @@ impl Cells {
     pub fn each_intent(
         &self,
     ) -> Outcome<impl Iterator<Item = Outcome<(Rc<OpenIntent>, Option<u64>)>> + '_> {
-        Ok(self.opened()?.into_iter().map(|opened| self.peek(&opened)))
+        Ok(self.opened(None)?.into_iter().map(|opened| self.peek(&opened)))
+    }
+
+    /// The first `count` open timers whose key in the map is greater than `after`, by that key, each
+    /// with its last journaled attempt (SN-16). Loads nothing.
+    pub fn timers_after(&self, after: Option<&Hash>, count: usize) -> Outcome<Vec<Timer>> {
+        let intents = &self.intents;
+        let is_above = |timer: &Hash| intents.is_above(timer);
+        let mut order = intents.order.borrow_mut();
+        order.place(is_above, |timer| self.timer_key(timer))?;
+        let mut above = order.after(after, is_above).peekable();
+        let mut base = intents.timers.items(after.copied());
+        let mut first_of_base = self.next_of_base(&mut base)?;
+        let mut timers = Vec::new();
+        while timers.len() < count {
+            let is_of_base = match (above.peek(), &first_of_base) {
+                (None, None) => break,
+                (Some((key, _)), Some((base_key, _))) => base_key < key,
+                (_, first) => first.is_some(),
+            };
+            let (key, opened) = if is_of_base {
+                let first = first_of_base.take().expect("it was looked at");
+                first_of_base = self.next_of_base(&mut base)?;
+                first
+            } else {
+                let (key, intent) = above.next().expect("it was looked at");
+                (key, Opened { seq: 0, place: 0, intent, cell: None })
+            };
+            let (intent, attempt) = self.peek(&opened)?;
+            timers.push(Timer { key, intent, attempt });
+        }
+        Ok(timers)
+    }
+
+    fn timer_key(&self, timer: &Hash) -> Outcome<Hash> {
+        let opened = Opened { seq: 0, place: 0, intent: *timer, cell: None };
+        let key = timer_key(&self.peek(&opened)?.0, &self.intents.read)?;
+        Ok(key.expect("a timer above the base is open, and has a key"))
+    }
+
+    /// The next timer of the base whose cell is in no layer above it, after its key.
+    fn next_of_base(
+        &self,
+        base: &mut impl Iterator<Item = Outcome<(Hash, Vec<u8>)>>,
+    ) -> Outcome<Option<(Hash, Opened)>> {
+        let none = || Failure::damage("a timer of the snapshot is none of its open intents");
+        for item in base {
+            let (key, entry) = item?;
+            let intent: Hash = (*entry).try_into().map_err(|_| none())?;
+            let entry = match self.intents.base.get(TIMER) {
+                Some(index) => index.get(&intent)?,
+                None => None,
+            };
+            let (id, seq, place) = read_opened(&entry.ok_or_else(none)?)?;
+            if !self.hides_base(&id) {
+                return Ok(Some((key, Opened { seq, place, intent, cell: Some(id) })));
+            }
+        }
+        Ok(None)
     }
 
     /// The open intents of a cell, in the order of opening. Loads nothing.
@@ -247,6 +349,17 @@ impl Cells {
             }
         }
     }
+}
+
+fn is_timer(intent: &OpenIntent) -> bool {
+    &*intent.effect.name == TIMER
+}
+
+/// An open timer with its last journaled attempt, and its key in the map of timers.
+pub struct Timer {
+    pub key: Hash,
+    pub intent: Rc<OpenIntent>,
+    pub attempt: Option<u64>,
 }
 
 /// The place of an intent in the order of opening.

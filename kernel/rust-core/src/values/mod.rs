@@ -7,6 +7,7 @@ pub mod digests;
 pub mod errors;
 pub mod expressions;
 pub mod foreign;
+pub mod hash_lanes;
 pub mod hash_rewrite;
 pub mod scalars;
 pub mod schema;

@@ -63,6 +63,8 @@ NAMED_BY_THE_USER: Final = {
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",
     ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
     ("kernel/aos/host/folder/making.py", "path.mkdir"): "the folder of a new world",
+    ("kernel/aos/host/folder/group_making.py", "path.mkdir"): "the folder of a new group",
+    ("kernel/aos/host/nats_servers.py", "folder.mkdir"): "the folder of servers of NATS",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
     ("manifests/gateway/aos_gateway/requests.py", "file.open"): "the evidence of a record",
 }
@@ -80,6 +82,24 @@ REASONED: Final = {
     ),
     ("kernel/aos/host/folder/making.py", "(path / name).unlink"): (
         "undoes the making of a world; unlink follows no link"
+    ),
+    ("kernel/aos/host/cluster/forgetting.py", "shutil.rmtree"): (
+        "removes a node on request; rmtree follows no link"
+    ),
+    ("kernel/aos/host/cluster/forgetting.py", "entry.unlink"): (
+        "removes a node on request; unlink follows no link"
+    ),
+    ("kernel/aos/host/cluster/forgetting.py", "(path / name).unlink"): (
+        "removes a node on request; unlink follows no link"
+    ),
+    ("kernel/aos/host/cluster/forgetting.py", "path.rmdir"): (
+        "removes a node on request; rmdir follows no link"
+    ),
+    ("kernel/aos/host/cluster/joining.py", "shutil.rmtree"): (
+        "removes the store of a join that was cut short; rmtree follows no link"
+    ),
+    ("kernel/aos/node/worlds/worlds_folder.py", "shutil.rmtree"): (
+        "removes a world on request; rmtree follows no link"
     ),
     ("kernel/aos/store/environment.py", "lmdb.open"): (
         "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"

@@ -143,6 +143,28 @@ class Environment:
             self._reopen()
 
     @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Txn]:
+        """One read transaction for a long reading. While it lasts, writers cannot use pages again
+        that they free, so the file may grow. ``tables`` stay as they are now.
+
+        Raises:
+            Damage, Unavailable: Instead of any ``lmdb.Error`` (ST-17), or a writer has begun to use
+                the file, or replaced it: what was read may mix two commits.
+        """
+        raw = self._raw
+        try:
+            with raw.begin() as txn:
+                yield txn
+        except lmdb.Error as error:
+            raise failure(error, self.folder) from error
+        if raw is not self._raw or self._is_outdated():
+            raise Unavailable(
+                "a writer has replaced the store while it was read",
+                location=self.location,
+                hint="run the command again",
+            )
+
+    @contextlib.contextmanager
     def write(self, needed_bytes: int) -> Iterator[Txn]:
         """Commit everything that the block writes, about ``needed_bytes`` bytes, or nothing (ST-4).
 

@@ -2,6 +2,7 @@
 
 Unavailable
 ├── NoRoom          the file system is full; the same group may be appended again
+├── Deposed         another node of a replicated world writes its log
 └── WorldIsHeld     another process writes this world: ``holder``
 Damage
 └── CommitFailed    a commit failed for another reason; reopen the world from its durable head
@@ -26,6 +27,10 @@ class NoRoom(Unavailable):
         super().__init__(message)
         self.needed_bytes = needed_bytes
         self.free = free
+
+
+class Deposed(Unavailable):
+    """Frames of another writer count in the log: this one no longer owns the world."""
 
 
 class CommitFailed(Damage):

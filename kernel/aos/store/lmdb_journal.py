@@ -304,6 +304,11 @@ class LmdbDerivedRows:
         for snapshot in snapshots:
             txn.put(seq_key(snapshot.at), snapshot.to_bytes(), db=tables["snapshots"])
 
+    def drop_snapshots(self, txn: Txn, ats: Iterable[int]) -> None:
+        """Remove the rows of the snapshots after these records."""
+        for at in ats:
+            txn.delete(seq_key(at), db=self._environment.tables["snapshots"])
+
     def add_puts(self, txn: Txn, rows: Iterable[PutRow]) -> None:
         """Store rows of blobs that instances put in pruned records (RT-24)."""
         for row in rows:
@@ -313,12 +318,12 @@ class LmdbDerivedRows:
         """Remove the rows that ``removal`` names, its blobs apart."""
         self.forget_recent()
         tables = self._environment.tables
+        self.drop_snapshots(txn, removal.snapshots)
         submissions = [submission_key(submission_id) for submission_id in removal.submissions]
         for table, keys in (
             ("intents", removal.intents),
             ("submissions", [key for key in submissions if key is not None]),
             ("erased", removal.erased),
-            ("snapshots", [seq_key(at) for at in removal.snapshots]),
             ("puts", removal.puts),
         ):
             for key in keys:

@@ -22,9 +22,10 @@ Its tables:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from aos.closable import Closable
@@ -61,8 +62,16 @@ from aos.values.digests import Hash
 from aos.values.sha256 import Name
 
 if TYPE_CHECKING:
+    import lmdb
+
     from aos.core.pending import Sealed
+    from aos.store.row_copy import StoredRow
     from aos.store.rows import Forget
+
+NO_META: Final[Mapping[str, bytes]] = MappingProxyType({})
+
+LOG_PLACE: Final = "log"
+"""The value of the host that the store of a replicated world has: its place in the log."""
 
 _ROW_ROOM: Final = 2 * 4096
 """Bytes that LMDB may write for one new row: it copies the pages on the way to it."""
@@ -131,8 +140,12 @@ class LmdbStore(Closable):
         *,
         expected: Hash,
         notes: Mapping[int, str] = NO_NOTES,
+        also: Mapping[str, bytes] = NO_META,
+        dropped: Sequence[int] = (),
     ) -> None:
-        """Make a commit group durable in one transaction, or nothing of it (ST-1 to ST-4)."""
+        """Make a commit group durable in one transaction, or nothing of it (ST-1 to ST-4). ``also``
+        are values of the host, as for ``meta_put``, that become durable with it; the rows of the
+        snapshots after the records ``dropped`` are removed with it."""
         self._check_writable()
         check_group(group, head, expected)
         frames = [
@@ -149,7 +162,8 @@ class LmdbStore(Closable):
             for sealed_frame in group
         )
         texts = [(seq_key(seq), text.encode(errors="replace")) for seq, text in notes.items()]
-        rows = len(frames) + len(blobs) + len(submissions) + len(texts) + changed_count
+        rows = len(frames) + len(blobs) + len(submissions) + len(texts) + changed_count + len(also)
+        rows += len(dropped)
         needed_bytes = sum(len(data) for _, data in (*frames, *texts)) + sum(
             map(len, blobs.values())
         )
@@ -173,8 +187,10 @@ class LmdbStore(Closable):
             self._derived.put(
                 txn, submissions=submissions.values(), snapshots=snapshot_changes(group)
             )
+            self._derived.drop_snapshots(txn, dropped)
             for key, text in texts:
                 txn.put(key, text, db=self._environment.tables["notes"])
+            self._put_meta(txn, also)
             self._frames.put_head(txn, head)
 
     def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
@@ -243,16 +259,20 @@ class LmdbStore(Closable):
     def blob_sizes(self) -> Iterator[tuple[Hash, int]]:
         return self._blobs.sizes()
 
-    def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
+    def put_blobs(
+        self, blobs: Mapping[Hash, bytes], *, also: Mapping[str, bytes] = NO_META
+    ) -> None:
+        """Make blobs durable outside a group, with values of the host as in ``append``."""
         self._check_writable()
         check_blobs(blobs)
         packs = self._blobs.unpacked(blobs)
         small = sum(map(len, blobs.values())) - sum(map(len, packs.values()))
         with (
             self._blobs.packing(packs) as changes,
-            self._environment.write(small + len(blobs) * _ROW_ROOM) as txn,
+            self._environment.write(small + (len(blobs) + len(also)) * _ROW_ROOM) as txn,
         ):
             self._blobs.keep(txn, blobs, changes)
+            self._put_meta(txn, also)
 
     def delta(self, hash: Hash) -> DeltaRow | None:
         return self._blobs.delta(hash)
@@ -335,7 +355,36 @@ class LmdbStore(Closable):
     def meta_put(self, name: str, value: bytes) -> None:
         self._check_writable()
         with self._environment.write(len(value) + _ROW_ROOM) as txn:
+            self._put_meta(txn, {name: value})
+
+    def meta_remove(self, name: str) -> None:
+        """Remove the value that ``meta_put`` stored under this name, if there is one. Raises as
+        ``append``."""
+        self._check_writable()
+        with self._environment.write(_ROW_ROOM) as txn:
+            txn.delete(_name(name), db=self._environment.tables["meta"])
+
+    def _put_meta(self, txn: lmdb.Transaction, values: Mapping[str, bytes]) -> None:
+        for name, value in values.items():
             txn.put(_name(name), value, db=self._environment.tables["meta"])
+
+    # All rows
+
+    def all_rows(self) -> Iterator[StoredRow]:
+        """As ``row_copy.all_rows``."""
+        # Only replicated worlds copy their stores so.
+        from aos.store.row_copy import all_rows  # noqa: PLC0415
+
+        self._check_open()
+        return all_rows(self._environment)
+
+    def put_rows(self, rows: Iterable[StoredRow]) -> int:
+        """As ``row_copy.put_rows``. The store has no journal yet."""
+        from aos.store.row_copy import put_rows  # noqa: PLC0415
+
+        self._check_writable()
+        assert self.head() is None, "a store with a journal"
+        return put_rows(self._environment, rows)
 
     # The store itself
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -129,8 +130,9 @@ def _check_place(record: Snapshot, tip: Tip) -> None:
         raise Damage(f"the snapshot of record {record.seq} is of another place in the journal")
 
 
-def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:
-    """The first snapshot that ``store`` keeps and ``value`` is a part of.
+def snapshot_with(store: Store, value: Hash, *, but: Container[int] = ()) -> SnapshotRow | None:
+    """The first snapshot that ``store`` keeps and ``value`` is a part of, ``but`` those after these
+    records.
 
     Parts that snapshots share are looked at once: some 100 bytes each are held meanwhile.
     """
@@ -140,6 +142,8 @@ def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:
         return node in walked
 
     for row in store.snapshots():
+        if row.at in but:
+            continue
         # One that lost a part to an earlier release is of no use.
         with contextlib.suppress(Erased):
             for part in parts(row.document, store.blob, is_walked):

@@ -1,0 +1,1 @@
+"""Logs and buckets on real NATS servers."""

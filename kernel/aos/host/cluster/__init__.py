@@ -1,0 +1,1 @@
+"""Nodes of a replicated world: one owns it, the others are standbys (spec/cluster.md)."""

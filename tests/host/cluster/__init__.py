@@ -1,0 +1,1 @@
+"""Nodes of a replicated world (spec/cluster.md)."""

@@ -17,4 +17,5 @@ export { dec128, hash, uuid } from "./assembly/text";
 export { Sealed } from "./assembly/sealed";
 export { Schema, Some, Unit } from "./assembly/value";
 export { run, Workflow } from "./assembly/workflow";
+export { sendTo } from "./assembly/world";
 export { Writer } from "./assembly/writer";

@@ -21,6 +21,7 @@ PATTERNS: Final = (
     "flow_subscription",
     "flow_agent",
     "flow_events",
+    "neighbours",
 )
 
 

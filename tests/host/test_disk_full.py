@@ -19,7 +19,7 @@ KINDS = {"tmpfs": 8, "ext4": 16}
 """Megabytes, of which a test takes most away before it begins."""
 
 LEFT = 700_000
-NO_ROOM = "nothing is admitted until there is room on the disk: "
+NO_ROOM = "nothing can be made durable now, so nothing is admitted: "
 
 
 @pytest.fixture

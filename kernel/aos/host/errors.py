@@ -5,7 +5,8 @@ Damage
 Unavailable
 ├── Busy           the inbox or the pipeline is full; the same request may pass soon  exit 4
 └── Stopping       the world is shutting down or has shut down                        exit 4
-    └── NoRoomLeft     and its last records found no room on the disk (a NoRoom too)  exit 4
+    ├── NoRoomLeft     and its last records found no room on the disk (a NoRoom too)  exit 4
+    └── NotOwner       another node of a replicated world owns it now                 exit 4
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ class WorldStopped(Damage):
 
 
 class Busy(Unavailable):
-    """The inbox is full, or the disk has no room. Nothing was admitted."""
+    """The inbox is full, or the disk has no room, or the log of a replicated world does not answer.
+    Nothing was admitted."""
 
 
-def full_disk(no_room: str) -> str:
-    """The text of ``Busy`` for a world that finds no room on its disk."""
-    return f"nothing is admitted until there is room on the disk: {no_room}"
+def nothing_durable(no_room: str) -> str:
+    """The text of ``Busy`` for a world that finds no room on its disk, or whose log does not
+    answer."""
+    return f"nothing can be made durable now, so nothing is admitted: {no_room}"
 
 
 class Stopping(Unavailable):
@@ -37,3 +40,8 @@ class Stopping(Unavailable):
 
 class NoRoomLeft(NoRoom, Stopping):
     """The world stopped before there was room for its last records, which no one has seen."""
+
+
+class NotOwner(Stopping):
+    """Another node owns the replicated world now. Whether an input without an answer was admitted
+    is not known (CL-93)."""

@@ -23,31 +23,37 @@ LISTED: Final = ("running", "backoff")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenEffect:
     """How many intents of one effect are open. ``oldest_ns`` is when the first of them was opened;
-    ``due_ns`` is the time of the next timer, for ``sys/timer.set@1``."""
+    for ``sys/timer.set@1``, where no one looks for that, ``due_ns`` is the time of the next one."""
 
     effect: str
     number: int
-    oldest_ns: int
+    oldest_ns: int | None
     due_ns: int | None
 
 
 class OpenEffects:
     """The intents that are open at the durable head: a run waits for them (H-81a).
 
-    A world may have a million of them. Of each, only the hash and the time are kept, by effect.
+    A world may have a million timers: the kernel counts them. Of each other intent, the hash and
+    the time are kept, by effect. Timers are among these, too, if no executor here runs them.
     """
 
     def __init__(self) -> None:
+        self.timers = 0
+        """The open timers that an executor here runs."""
         self._by_effect: dict[str, dict[Hash, int]] = {}
         """For each effect, when its intents were opened, in the order of opening."""
 
     def __contains__(self, intent: Hash) -> bool:
+        """Whether an intent is open that is kept."""
         return any(intent in opened for opened in self._by_effect.values())
 
     def __len__(self) -> int:
+        """The number of those that are kept."""
         return sum(map(len, self._by_effect.values()))
 
     def __iter__(self) -> Iterator[Hash]:
+        """Those that are kept."""
         return chain.from_iterable(self._by_effect.values())
 
     def add(self, intents: Iterable[OpenIntent]) -> None:
@@ -64,19 +70,19 @@ class OpenEffects:
 
     def by_effect(self) -> Mapping[str, int]:
         """Return how many intents of each effect are open."""
-        return {effect: len(opened) for effect, opened in self._by_effect.items() if opened}
+        counts = {effect: len(opened) for effect, opened in self._by_effect.items() if opened}
+        return {**counts, TIMER: self.timers} if self.timers else counts
 
     def open_effects(self, *, next_timer_ns: int | None) -> tuple[OpenEffect, ...]:
         """Return the open effects by name."""
         return tuple(
             OpenEffect(
                 effect=effect,
-                number=len(opened),
-                oldest_ns=next(iter(opened.values())),
+                number=number,
+                oldest_ns=next(iter(self._by_effect.get(effect, {}).values()), None),
                 due_ns=next_timer_ns if effect == TIMER else None,
             )
-            for effect, opened in sorted(self._by_effect.items())
-            if opened
+            for effect, number in sorted(self.by_effect().items())
         )
 
 
@@ -85,7 +91,7 @@ def work_fields(tasks: Iterable[TaskNow], effects: frozenset[str]) -> dict[str, 
 
     Return ``effects``, that this process runs; ``executors``, for each name in the manifest and
     each phase ``[number, since_ns of the oldest]``; and ``tasks``, those that are running or in
-    backoff, ``[intent, phase, attempt, since_ns]``.
+    backoff, ``[intent, phase, attempt, since_ns, problem or null]``.
     """
     executors: dict[str, dict[str, list[int]]] = {}
     rows: list[Value] = []
@@ -94,7 +100,15 @@ def work_fields(tasks: Iterable[TaskNow], effects: frozenset[str]) -> dict[str, 
         number, oldest = phases.get(task_now.phase, [0, task_now.since_ns])
         phases[task_now.phase] = [number + 1, min(oldest, task_now.since_ns)]
         if task_now.phase in LISTED and len(rows) < TASKS_MAX:
-            rows.append([task_now.task.intent, task_now.phase, task_now.attempt, task_now.since_ns])
+            rows.append(
+                [
+                    task_now.task.intent,
+                    task_now.phase,
+                    task_now.attempt,
+                    task_now.since_ns,
+                    task_now.problem,
+                ]
+            )
     counts: dict[str | int, Value] = {
         name: {phase: list(figures) for phase, figures in phases.items()}
         for name, phases in executors.items()

@@ -12,7 +12,7 @@ import gc
 import json
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,10 +28,12 @@ from aos.core.decide.fits import completed
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import OpenIntent
-from aos.errors import AosError, BadUsage
+from aos.core.state.intent_progress import IntentProgress
+from aos.errors import BadUsage
 from aos.fastcore.core_choice import choose_core
 from aos.fastcore.core_kind import CoreKind
 from aos.fastcore.errors import CoreDefect
+from aos.host.door.listener import Talk
 from aos.host.door.server import Server
 from aos.host.errors import Stopping
 from aos.host.executors.intent_abi import IntentAbis
@@ -47,19 +49,24 @@ from aos.host.executors.task import (
     TaskExecutor,
     report_to_stderr,
 )
-from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.folder import WorldFolder, is_replicated, open_folder
+from aos.host.folder.neighbours import Neighbours
 from aos.host.folder.restore import Progress, check_key
 from aos.host.open_work import OpenEffect, OpenEffects, work_fields
 from aos.host.retention.marking import find_still_needed
+from aos.host.run_end import RunEnd
 from aos.host.stamps import Sources
+from aos.host.timer_pull import TimerPull
 from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.fault_reports import FaultReports
 from aos.host.world.restored_world import RestoredWorld, restored_world, unopened
 from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
 from aos.manifest.effective import Effective
-from aos.manifest.names import KERNEL_EFFECTS
+from aos.manifest.names import KERNEL_EFFECTS, TIMER
+from aos.rare_collections import rare_collections
 from aos.sandbox.cache import ModuleCache, standard_cache
+from aos.sandbox.config import live_fingerprint
 from aos.sandbox.engine import Sandbox
 from aos.store.lock import WorldLock, acquire_to_run
 from aos.store.store import Store
@@ -71,7 +78,6 @@ T = TypeVar("T")
 
 STATUS_S: Final = 0.25
 READER_CHECK_S: Final = 60.0
-GC_THRESHOLDS: Final = (50_000, 20, 100)
 KEY_SHOWN: Final = 40
 PUBLISH_SLICE: Final = 1000
 """Tasks that a start publishes before the loop does something else."""
@@ -98,7 +104,8 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The world is open and its socket answers. ``open_intents`` were published again.
+    """The world is open and its socket answers. ``open_intents`` were published again, but for the
+    timers of later places (X-23a).
 
     ``clock_ns`` is the journal clock after record ``seq``, the last one before this start.
     """
@@ -118,6 +125,8 @@ class Ended:
     effects of the latter are ``given_up``. ``halted`` has those of them that are held or parked,
     with their effects. ``timers`` counts open timers that are not due. ``refused`` has the refusals
     of receipts whose intents are still open; ``open`` has everything that is still open.
+    ``has_work`` is whether something was left to do now (H-81a), and ``next_ns`` the time of the
+    first task that waits for one, in ns since 1970.
     """
 
     stats: EngineStats
@@ -129,6 +138,8 @@ class Ended:
     halted: Mapping[Hash, tuple[str, Halted]]
     timers: int
     refused: Mapping[Hash, Refusal]
+    has_work: bool
+    next_ns: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,15 +147,30 @@ class RunningWorld:
     """A world that runs, for the code around it (H-82a).
 
     ``announce_stop`` tells the followers that it is about to end. ``fail`` ends the run, which then
-    raises the problem. ``hurry`` is set when nothing more should be waited for: after a second
-    signal, or because the world has stopped.
+    raises the problem. ``seq`` returns the last durable record. ``rest`` ends the run if one with
+    ``until_waiting`` would end now, and returns whether it does. ``hurry`` is set when nothing more
+    should be waited for: after a second signal, or because the world has stopped.
     """
 
     folder: WorldFolder
     report: Report
     announce_stop: Callable[[], None]
     fail: Callable[[Exception], None]
+    seq: Callable[[], int]
+    rest: Callable[[], bool]
     hurry: asyncio.Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaOptions:
+    """How a node of a replicated world runs: its lease in ns, None for the default, and the file of
+    its credentials, None for that of the environment."""
+
+    lease_ns: int | None = None
+    credentials: Path | None = None
+
+
+NO_REPLICA_OPTIONS: Final = ReplicaOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +182,8 @@ class RunSettings:
     ``max_wait_s`` seconds the run ends in any case, and is late (H-81a).
 
     With ``elsewhere``, effects without an executor here are left to clients of the socket: they are
-    open work like any other, and are not reported. With ``operator_key``, commands that clients do
+    open work like any other, and are not reported. With ``has_neighbours``, the worlds in the same
+    folder may deliver events (WS-1). With ``operator_key``, commands that clients do
     not sign are signed with it (H-59f). ``leases`` returns the attempts that workers
     elsewhere may still run, by intent; it is called once the world's lock is held. An executor here
     begins with the next attempt (X-16b). ``around`` is
@@ -166,6 +193,10 @@ class RunSettings:
     ``cells_kept`` is how many idle cells of each workflow stay in memory (H-48). ``on_coverage`` is
     called at the start and with each new manifest: it gets the effects that no executor here runs,
     and those that the manifest does not define. ``on_fold`` is called on another thread.
+
+    Of a replicated world, this process is a node, with the options ``replica``. Executors,
+    ``around`` and the callbacks but ``on_fold`` begin again with each term in which the node owns
+    the world (CL-110).
     """
 
     executors: Executors = lambda _blob, _world: ()
@@ -179,8 +210,10 @@ class RunSettings:
     cells_kept: int | None = None
     core: CoreKind | None = None
     elsewhere: bool = False
+    has_neighbours: bool = False
     operator_key: SigningKey | None = None
     leases: Callable[[Store], Mapping[Hash, int]] = lambda _store: NO_LEASES
+    replica: ReplicaOptions = NO_REPLICA_OPTIONS
     around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None = None
     on_fold: Progress | None = None
     on_started: Callable[[Started], None] | None = None
@@ -206,13 +239,21 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
     await acquire_to_run(lock, settings.report)
     with contextlib.ExitStack() as stack:
         stack.callback(lock.release)
-        stack.enter_context(_rare_collections())
+        stack.enter_context(rare_collections())
+        if is_replicated(path):
+            return await _run_node(folder, settings)
+        if settings.replica != NO_REPLICA_OPTIONS:
+            raise BadUsage(
+                "--lease, --creds: this world is not replicated",
+                location=str(path),
+                expected="no such option, or the folder of a replicated world (aos init --store)",
+            )
         store = folder.open_store()
         stack.callback(store.close)
         key = folder.world_key()
         store.sync_reader_check()
         leases = settings.leases(store)
-        end = _End(settings.report)
+        end = RunEnd(settings.report)
         if settings.handle_signals:
             stack.enter_context(_signals(end))
         # One for modules and the core, so that a problem with it is reported once (S-54).
@@ -223,64 +264,137 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
         gc.freeze()
         sandbox = Sandbox(world.blobs.read, cache=cache)
         stack.callback(sandbox.close)
-        opened = _OpenedWorld(folder=folder, store=store, world=world, key=key, sandbox=sandbox)
-        run = _Run(opened, settings, end, leases)
-        async with run.at_work() as started:
-            if settings.on_started is not None:
-                settings.on_started(started)
-            async with run.ticking(settings.on_status), _entered(settings.around, run.running()):
-                await end.awaited(settings.max_wait_s)
+        opened = _OpenedWorld(
+            folder=folder,
+            store=store,
+            world=world,
+            key=key,
+            sandbox=sandbox,
+            host={"kernel": __version__, "core": world.core.value, **sandbox.fingerprint},
+        )
+        return await _ran(_Run(opened, settings, end, leases), settings, end, settings.max_wait_s)
+
+
+async def _ran(
+    run: _Run,
+    settings: RunSettings,
+    end: RunEnd,
+    max_wait_s: float | None = None,
+    serving: AbstractAsyncContextManager[None] | None = None,
+) -> Ended:
+    """Run a world until its end, and stop it. ``serving`` is open meanwhile.
+
+    Raises:
+        AosError: Why the engine has stopped, or an executor cannot start.
+        Exception: The problem of an executor that could not take its tasks.
+    """
+    async with run.at_work() as started:
+        if settings.on_started is not None:
+            settings.on_started(started)
+        async with (
+            serving or contextlib.nullcontext(),
+            run.ticking(settings.on_status),
+            _entered(settings.around, run.running()),
+        ):
+            await end.awaited(max_wait_s)
+    if end.problem is not None:
+        raise end.problem
+    return run.ended()
+
+
+async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
+    """Run the node of a replicated world: follow, own, follow (CL-110). The caller has the lock.
+    Raises as ``run_world``."""
+    # Embedded worlds need none of this.
+    from aos.host.cluster.lease import LEASE_NS  # noqa: PLC0415
+    from aos.host.cluster.loop import OwnerTerm  # noqa: PLC0415
+    from aos.host.cluster.replica_node import ReplicaNodeSettings  # noqa: PLC0415
+    from aos.host.folder.replica_file import replica_of  # noqa: PLC0415
+    from aos.host.node_bus import NodeBus  # noqa: PLC0415
+    from aos.host.replicated_process import ReplicatedProcess  # noqa: PLC0415
+    from aos.host.standby import replica_fields  # noqa: PLC0415
+
+    replica = replica_of(folder.path)
+    options, end = settings.replica, RunEnd(settings.report)
+    ended: Ended | None = None
+    with contextlib.ExitStack() as stack:
+        if settings.handle_signals:
+            stack.enter_context(_signals(end))
+        cache = standard_cache(end.note, outside=folder.path)
+        bus = stack.enter_context(
+            NodeBus(
+                folder,
+                replica,
+                stream=lambda: process.node.replica.stream,
+                credentials=options.credentials,
+                report=end.note,
+            )
+        )
+
+        async def own(term: OwnerTerm) -> None:
+            nonlocal ended
+            node, store = process.node, process.node.store
+            assert store is not None, "open before the first term"
+            with contextlib.ExitStack() as of_term:
+                gc.freeze()
+                of_term.callback(gc.unfreeze)
+                sandbox = Sandbox(term.world.blobs.read, cache=cache)
+                of_term.callback(sandbox.close)
+                opened = _OpenedWorld(
+                    folder=folder,
+                    store=store,
+                    world=term.world,
+                    key=node.key,
+                    sandbox=sandbox,
+                    host=term.host,
+                    has_started=True,
+                    holds_lease=node.holds_lease,
+                    lease_end_ns=node.lease_end_ns,
+                    check_owns=store.check_owns,
+                    more_status=lambda: {
+                        "replica": replica_fields(replica, node.view(), is_owner=True)
+                    },
+                    before_serving=process.standby.close,
+                )
+                run = _Run(opened, settings, end, settings.leases(store))
+                term.runs(run.engine, end.pause)
+                serving = bus.serving(node.inbox, run.talk)
+                ended = await _ran(run, settings, end, serving=serving)
+
+        process = ReplicatedProcess(
+            folder,
+            replica,
+            ReplicaNodeSettings(
+                host={"kernel": __version__, **live_fingerprint()},
+                core=lambda: choose_core(settings.core, cache=lambda: cache, note=end.note),
+                lease_ns=options.lease_ns or LEASE_NS,
+                credentials=options.credentials,
+                sources=settings.sources or Sources(),
+                report=end.note,
+                progress=settings.on_fold,
+                fetch=bus.fetch,
+            ),
+            end,
+            own,
+            still_needed=partial(find_still_needed, folder.path),
+            report=settings.report,
+            pass_on=bus.pass_on,
+        )
+        timer = None
+        if settings.max_wait_s is not None:
+            timer = asyncio.get_running_loop().call_later(settings.max_wait_s, end.late)
+        try:
+            await process.run()
+        finally:
+            if timer is not None:
+                timer.cancel()
         if end.problem is not None:
             raise end.problem
-        return run.ended()
-
-
-class _End:
-    """The end of a run, which a signal, a client, a problem or the time brings about. Made on the
-    loop's thread; ``note`` and ``stopped`` are called from others."""
-
-    def __init__(self, report: Report) -> None:
-        self.over = asyncio.Event()
-        self.hurry = asyncio.Event()
-        self.problem: Exception | None = None
-        self.is_late = False
-        self._report = report
-        self._loop = asyncio.get_running_loop()
-
-    def note(self, line: str) -> None:
-        self._loop.call_soon_threadsafe(self._report, line)
-
-    def stopped(self, _: AosError) -> None:
-        self._loop.call_soon_threadsafe(self.over.set)
-        self._loop.call_soon_threadsafe(self.hurry.set)
-
-    def stop(self) -> None:
-        self.over.set()
-
-    def signaled(self) -> None:
-        """The first signal ends the run, the second one its wait for others (H-82a)."""
-        if self.over.is_set():
-            self.hurry.set()
-        self.over.set()
-
-    def failed(self, problem: Exception) -> None:
-        """End the run: an executor could not take its tasks, and their effects would stay open
-        unnoticed (H-83). The problem is raised once everything has stopped."""
-        self.problem = self.problem or problem
-        self.over.set()
-
-    async def awaited(self, max_wait_s: float | None) -> None:
-        """Wait until the run is told to stop, or for so many seconds."""
-        try:
-            async with asyncio.timeout(max_wait_s):
-                await self.over.wait()
-        except TimeoutError:
-            self.is_late = True
-            self.over.set()
+        return ended or _followed(process.standby.stats(), end)
 
 
 async def _restored(
-    store: Store, folder: WorldFolder, end: _End, settings: RunSettings, cache: ModuleCache | None
+    store: Store, folder: WorldFolder, end: RunEnd, settings: RunSettings, cache: ModuleCache | None
 ) -> RestoredWorld:
     """Choose the kernel and fold the journal, while the loop handles signals.
 
@@ -308,20 +422,33 @@ async def _restored(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenedWorld:
-    """The parts of a world that this process has opened, and closes when the run has ended."""
+    """The parts of a world that this process has opened, and closes when the run has ended.
+
+    ``host`` is the software that executes here, for the ``start`` record, unless the world
+    ``has_started``. The last five are for replicated worlds: whether tasks may be handed out now,
+    and until when; a look at the log that raises Deposed if another process owns the world;
+    further fields of the status; and a call before the socket is made.
+    """
 
     folder: WorldFolder
     store: Store
     world: RestoredWorld
     key: SigningKey
     sandbox: Sandbox
+    host: Mapping[str, str]
+    has_started: bool = False
+    holds_lease: Callable[[], bool] = lambda: True
+    lease_end_ns: Callable[[], int | None] = lambda: None
+    check_owns: Callable[[], None] | None = None
+    more_status: Callable[[], Mapping[str, Value]] = dict
+    before_serving: Callable[[], None] = lambda: None
 
 
 class _Run:
     """The loop's side of a running world."""
 
     def __init__(
-        self, opened: _OpenedWorld, settings: RunSettings, end: _End, leases: Mapping[Hash, int]
+        self, opened: _OpenedWorld, settings: RunSettings, end: RunEnd, leases: Mapping[Hash, int]
     ) -> None:
         folder, store, restored = opened.folder, opened.store, opened.world
         world = restored.tip.world
@@ -339,14 +466,16 @@ class _Run:
         self._open = OpenEffects()
         self._is_idle = False
         self._takes_tasks = True
-        self._engine = Engine(
+        self._before_serving = opened.before_serving
+        self.engine = self._engine = Engine(
             restored,
             store=store,
             key=opened.key,
             runner=opened.sandbox,
-            host={"kernel": __version__, "core": restored.core.value, **opened.sandbox.fingerprint},
+            host=opened.host,
             sources=settings.sources,
             cells_kept=settings.cells_kept,
+            has_started=opened.has_started,
             on_published=self._from_committer,
             on_quiet=self._quiet,
             on_stopped=end.stopped,
@@ -357,7 +486,17 @@ class _Run:
             report=settings.report,
             on_waiting=self._quiet,
             failed=end.failed,
+            holds_lease=opened.holds_lease,
         )
+        self._pull: TimerPull | None = None
+        if self._pool.timing is not None:
+            self._pull = TimerPull(
+                self._pool.timing,
+                self._engine,
+                tasks=self._tasks_again,
+                failed=end.failed,
+                on_added=self._follow_timers,
+            )
         self._snapshots = Snapshots(
             self._engine,
             folder.path,
@@ -373,11 +512,15 @@ class _Run:
             retry=self._pool.retry,
             receipts=self._receipts,
             operator_key=settings.operator_key,
+            neighbours=Neighbours(folder) if settings.has_neighbours else None,
             path=folder.path,
             snapshot=self._snapshots.make,
             between_snapshots=self._snapshots.between,
             still_needed=partial(find_still_needed, folder.path),
             work=self._work,
+            more_status=opened.more_status,
+            lease_end_ns=opened.lease_end_ns,
+            check_owns=opened.check_owns,
             report=settings.report,
         )
 
@@ -391,6 +534,11 @@ class _Run:
 
     # On the loop
 
+    @property
+    def talk(self) -> Callable[[], Talk]:
+        """Makes a connection that the world answers, as on its socket."""
+        return self._server.talk
+
     def running(self) -> RunningWorld:
         """The run, for the code around it."""
         return RunningWorld(
@@ -398,12 +546,15 @@ class _Run:
             report=self._report,
             announce_stop=self._server.followers.stopping,
             fail=self._end.failed,
+            seq=lambda: self._engine.stats().figures.seq,
+            rest=self._rest,
             hurry=self._end.hurry,
         )
 
     def _is_open(self, intent: Hash) -> bool:
         """Whether an intent is open at the durable head."""
-        return intent in self._open
+        timing = self._pool.timing
+        return intent in self._open or (timing is not None and timing.is_open(intent))
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[Started]:
@@ -430,7 +581,7 @@ class _Run:
                 folder=self._folder,
                 seq=restored.tip.seq,
                 clock_ns=restored.figures.clock_ns,
-                open_intents=len(self._open) - len(lost) - ending,
+                open_intents=len(self._open) + self._open.timers - len(lost) - ending,
                 manifest=manifest,
             )
             await stack.enter_async_context(telling_losses(lost, self._receipts, self._report))
@@ -438,6 +589,7 @@ class _Run:
             self._snapshots.start()
             stack.push_async_callback(asyncio.to_thread, self._snapshots.close)
             stack.callback(server.close)
+            self._before_serving()
             server.start(self._folder.socket)
             yield started
 
@@ -447,16 +599,17 @@ class _Run:
     async def _publish_again(self) -> tuple[list[Redelivery], int]:
         """Publish again what was open when the last process ended (H-42). Return lost intents, and
         how many others the core itself is about to end. The engine has not started yet."""
-        kernel = self._restored.kernel
+        kernel, pull = self._restored.kernel, self._pull
+        pulled = None if pull is None else TIMER
         ending = 0
-        open_intents = kernel.open_intents()
+        open_intents = kernel.open_intents(but=pulled)
         while works := await self._of_kernel(lambda: list(islice(open_intents, PUBLISH_SLICE))):
             for work in works:
                 if not work.is_inherited:
                     self._open.add((work.intent,))
                     ending += work.is_owed
         lost: list[Redelivery] = []
-        remaining = left_open(kernel.open_intents(), self._leases)
+        remaining = left_open(kernel.open_intents(but=pulled), self._leases)
         while redeliveries := await self._of_kernel(lambda: list(islice(remaining, PUBLISH_SLICE))):
             some = [redelivery for redelivery in redeliveries if self._is_ours(redelivery.intent)]
             lost += [redelivery for redelivery in some if redelivery.is_lost]
@@ -467,7 +620,17 @@ class _Run:
                 redelivery for redelivery in some if not (redelivery.is_lost or redelivery.is_over)
             ]
             self._pool.publish([self._task_again(redelivery) for redelivery in runs])
+        if pull is not None:
+            figures, seq = self._restored.figures, self._restored.tip.seq
+            ending += await pull.start(kernel, figures, self._of_kernel, seq=seq)
+            self._open.timers = pull.number
         return lost, ending
+
+    def _follow_timers(self) -> None:
+        """After a page of timers, some of which may be inherited."""
+        assert self._pull is not None, "the pull calls this"
+        self._open.timers = self._pull.number
+        self._check_idle()
 
     async def _of_kernel(self, read: Callable[[], T]) -> T:
         """Call ``read`` on the kernel's thread, before the engine's loop runs on it.
@@ -491,13 +654,28 @@ class _Run:
             next_frame=redelivery.next_frame,
         )
 
+    def _tasks_again(self, works: Iterable[IntentProgress]) -> list[Task]:
+        """The tasks of timers, which are never lost or over."""
+        if not self._takes_tasks:
+            return []
+        return [self._task_again(redelivery) for redelivery in left_open(works, self._leases)]
+
     def _publish(self, published: Published) -> None:
         self._server.followers.notify()
         self._faults.add(published.faults)
         for intent in published.ended:
             self._receipts.ended(intent)
-        self._open.add(published.opened_intents)
+        pull = self._pull
+        self._open.add(
+            intent
+            for intent in published.opened_intents
+            if pull is None or intent.effect.name != TIMER
+        )
+        far = self._far(published.dropped)
         self._open.end(published.ended)
+        if pull is not None:
+            pull.published(published)
+            self._open.timers = pull.number
         self._pool.settled(published.ended)
         if not self._takes_tasks:
             return
@@ -511,8 +689,19 @@ class _Run:
                 ]
             )
             self._pool.cancel(published.dropped)
+            if pull is not None:
+                pull.canceled(published.dropped, far)
         except Exception as problem:  # noqa: BLE001  # raised once everything is down
             self._end.failed(problem)
+
+    def _far(self, dropped: Sequence[Hash]) -> list[Hash]:
+        """Those intents that may be timers which the executor has not set."""
+        timing = self._pool.timing
+        if timing is None or timing.has_all:
+            return []
+        return [
+            intent for intent in dropped if intent not in self._open and not timing.is_open(intent)
+        ]
 
     def _is_ours(self, intent: OpenIntent) -> bool:
         """Whether the pool gets an intent: to run it, or to report that no one does (X-8a)."""
@@ -573,15 +762,39 @@ class _Run:
         settings = self._settings
         if not (settings.until_idle or settings.until_waiting) or self._end.over.is_set():
             return
-        if self._receipts.on_way or not self._engine.is_quiet:
-            return
-        waiting, refused = self._pool.waiting, self._receipts.refused
-        ahead = self._pool.ahead() if settings.until_waiting else frozenset[Hash]()
-        if len(self._open) > len(waiting) + len(refused) + len(ahead):
-            return
-        if all(intent in waiting or intent in refused or intent in ahead for intent in self._open):
+        if not self._has_work(timers_wait=settings.until_waiting):
             self._is_idle = True
-            self._end.over.set()
+            self._end.stop()
+
+    def _rest(self) -> bool:
+        if self._has_work(timers_wait=True):
+            return False
+        self._is_idle = True
+        self._end.stop()
+        return True
+
+    def _has_work(self, *, timers_wait: bool) -> bool:
+        """Whether something is left to do here (H-81a). Timers that are not due are nothing to do
+        if ``timers_wait``."""
+        return not self._engine.is_quiet or self._has_open_work(timers_wait=timers_wait)
+
+    def _has_open_work(self, *, timers_wait: bool) -> bool:
+        if self._receipts.on_way:
+            return True
+        waiting, refused = self._pool.waiting, self._receipts.refused
+        if len(self._open) > len(waiting) + len(refused):
+            return True
+        if self._pull is not None and self._pull.is_reading:
+            return True
+        timers = self._open.timers and self._timers_left()
+        if timers and (self._pool.is_due() or not timers_wait):
+            return True
+        return not all(intent in waiting or intent in refused for intent in self._open)
+
+    def _timers_left(self) -> int:
+        """The open timers whose receipt was not refused."""
+        refused = sum(intent not in self._open for intent in self._receipts.refused)
+        return self._open.timers - refused
 
     @contextlib.asynccontextmanager
     async def ticking(self, on_status: Callable[[Status], None] | None) -> AsyncIterator[None]:
@@ -627,20 +840,31 @@ class _Run:
         return work_fields(self._pool.now(), self._pool.effects)
 
     def ended(self) -> Ended:
+        stats = self._engine.stats()
         return Ended(
-            stats=self._engine.stats(),
+            stats=stats,
             is_idle=self._is_idle,
             is_late=self._end.is_late,
             open=self._open.open_effects(next_timer_ns=self._pool.next_ns()),
             waiting=self._waiting_by_effect(),
-            timers=len(self._pool.ahead()),
+            timers=0 if self._pool.is_due() else self._timers_left(),
             given_up=self._pool.given_up(),
             halted={
                 intent: (task.effect.name, halted)
                 for intent, (task, halted) in self._pool.halted().items()
             },
             refused=dict(self._receipts.refused),
+            has_work=stats.figures.ready_cells > 0 or self._has_open_work(timers_wait=True),
+            next_ns=self._pool.next_ns(),
         )
+
+
+def _followed(stats: EngineStats, end: RunEnd) -> Ended:
+    """The end of a node that has not owned the world."""
+    return Ended(
+        stats=stats, is_idle=False, is_late=end.is_late, open=(), waiting={}, given_up=frozenset(),
+        halted={}, timers=0, refused={}, has_work=False, next_ns=None,
+    )  # fmt: skip
 
 
 def _cell_text(cell: CellId) -> str:
@@ -667,20 +891,7 @@ async def _entered(
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Collect cycles rarely (H-86). The core makes none, and with the usual thresholds a tenth of
-    the time went into searching a world's many objects for them."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
-
-
-@contextlib.contextmanager
-def _signals(end: _End) -> Iterator[None]:
+def _signals(end: RunEnd) -> Iterator[None]:
     """Let SIGINT and SIGTERM end the run cleanly; a KeyboardInterrupt could come anywhere."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)

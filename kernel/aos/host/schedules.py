@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Blocker, Refusal, Rule
-from aos.core.decide.routing import route
+from aos.core.decide.routing import route, shard_problem
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.kernel_protocol import CellView
 from aos.core.limits import LIMITS
 from aos.manifest.effective import ONLY_OWN_STEPS, Effective
 from aos.manifest.schedule_setting import changes, check_set_value, set_value
-from aos.manifest.schedules import DELETE, SCHEDULE, SET, ScheduleInvalid
-from aos.values.cbor import decode_record
+from aos.manifest.schedules import DELETE, SCHEDULE, SET, ScheduleEntry, ScheduleInvalid
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
@@ -54,7 +54,7 @@ def refused_manifest(cells: Iterable[CellView], new: Effective, read: Read) -> R
     """Why a manifest must not come into force: a schedule of its own is invalid, or one that a user
     made emits what no longer fits (SC-33). ``cells`` are those of the workflow ``SCHEDULE``."""
     try:
-        for entry in new.schedules:
+        for entry in _own_schedules(new):
             _check(set_value(entry, new.schemas, new.plans, by_manifest=True), new)
     except ScheduleInvalid as problem:
         return Refusal(rule=Rule.MANIFEST_IS_INVALID, message=f"schedule {entry.id}: {problem}")
@@ -89,13 +89,13 @@ def schedule_events(
     manifest: Effective | None, cells: Iterable[CellView], read: Read
 ) -> list[EventInput]:
     """The events that bring the schedules of a world, in ``cells``, to those of its manifest
-    (SC-30, SC-31)."""
+    (SC-30, SC-31). In a group, a shard has the schedules that are placed in it (GR-3)."""
     if manifest is None or SCHEDULE not in manifest.workflows:
         return []
     try:
         definitions = [
             set_value(schedule, manifest.schemas, manifest.plans, by_manifest=True)
-            for schedule in manifest.schedules
+            for schedule in _own_schedules(manifest)
         ]
     except ScheduleInvalid:
         return []  # ``refused_manifest`` keeps such a manifest out of this world
@@ -105,6 +105,15 @@ def schedule_events(
     return [
         EventInput(schema=schema, value=manifest.schemas[schema].encode(value))
         for schema, value in event_values
+    ]
+
+
+def _own_schedules(manifest: Effective) -> list[ScheduleEntry]:
+    """The schedules of a manifest that are in this world: in a group, those of its shard."""
+    return [
+        entry
+        for entry in manifest.schedules
+        if shard_problem(manifest, ((SCHEDULE, encode(entry.id)),)) is None
     ]
 
 
@@ -135,6 +144,11 @@ def _check(value: Mapping[str, Any], manifest: Effective) -> None:
         reached = route(manifest, manifest.schemas[schema], sample)
     except ValueProblem as problem:
         raise ScheduleInvalid(f"value: {schema}: {problem}", "/value") from problem
+    far = shard_problem(manifest, reached)
+    if far is not None:
+        raise ScheduleInvalid(
+            f"value: {schema}: {far} (a schedule emits events in its own shard)", "/value"
+        )
     if len(reached) * EVENTS_MAX > LIMITS.deliveries:
         raise ScheduleInvalid(
             f"event: expected at most {LIMITS.deliveries // EVENTS_MAX} routes of {schema}, found "

@@ -373,6 +373,7 @@ export type CellDocument = {
   version: CellVersion;
   waits_for: string[];
   state?: unknown;
+  shard?: string;
   workflow_hash: string;
   module_hash: string;
   intents: IntentListRow[];
@@ -415,6 +416,7 @@ export type CellRow = {
   version: CellVersion;
   waits_for: string[];
   state?: unknown;
+  shard?: string;
 };
 
 /** The manifest and the module that the next entry of a cell runs under. */
@@ -552,6 +554,7 @@ export type DivergenceDocument = {
 /** The lines of ``aos trace``. */
 export type DrawnTrace = {
   lines: TraceLine[];
+  shard?: string;
 };
 
 /** An effect of a manifest. */
@@ -640,6 +643,7 @@ export type FaultRow = {
   advice: string;
   retry: string;
   skip: string | null;
+  shard?: string;
 };
 
 /** The document of ``aos inspect faults --json``. */
@@ -677,6 +681,7 @@ export type FlowDocument = {
   intents: IntentListRow[];
   reasons: ReasonDocument[];
   with_history: boolean;
+  shard?: string;
 };
 
 /** Why a flow or an operation failed, with the causes. */
@@ -729,6 +734,7 @@ export type FlowRow = {
   version: CellVersion;
   waits: WaitDocument[];
   mailbox: number;
+  shard?: string;
 };
 
 /** The document of ``aos flow list --json``. */
@@ -790,6 +796,11 @@ export type GovernanceRecord = {
   leaves: string[];
   seen: string | null;
   note: string | null;
+};
+
+/** The document of ``aos inspect world --json`` for a group. */
+export type GroupDocument = {
+  shards: ShardWorldDocument[];
 };
 
 /** Why an open intent does not run. */
@@ -854,6 +865,7 @@ export type IntentDocument = {
   receipt_status: string | null;
   code: string | null;
   halt: HaltDocument | null;
+  shard?: string;
   params: unknown;
   params_hash: string | null;
   effect_hash: string | null;
@@ -891,6 +903,7 @@ export type IntentListRow = {
   receipt_status: string | null;
   code: string | null;
   halt: HaltDocument | null;
+  shard?: string;
 };
 
 /** The document of ``aos inspect intents --json``. */
@@ -968,6 +981,7 @@ export type LinearInstanceDocument = {
   max_attempts: number;
   last_error: string | null;
   next: string;
+  shard?: string;
   mode: string;
   schedule: unknown;
   cancel_reason: string | null;
@@ -1000,6 +1014,7 @@ export type LinearRow = {
   max_attempts: number;
   last_error: string | null;
   next: string;
+  shard?: string;
 };
 
 /** A signal of a linear instance. */
@@ -1058,6 +1073,7 @@ export type ManifestChanges = {
   definitions: string[];
   routes: string[];
   routes_reordered: boolean;
+  placements: string[];
   limits: string[];
   plans: string[];
   schedules: string[];
@@ -1075,6 +1091,7 @@ export type ManifestDifference = {
 export type ManifestDocument = {
   hash: string;
   manifest_hash: string;
+  shard: ShardDocument | null;
   record: number;
   serial: number;
   versions: ManifestVersion[];
@@ -1088,10 +1105,11 @@ export type ManifestDocument = {
   limits: Record<string, unknown>;
 };
 
-/** The manifest that is in force. */
+/** The manifest that is in force. ``shard`` is null in a world that is in no group. */
 export type ManifestInForce = {
   hash: string;
   manifest_hash: string;
+  shard: ShardDocument | null;
   record: number;
   serial: number;
 };
@@ -1187,6 +1205,15 @@ export type OutsideValue = {
 export type PhaseFigures = {
   number: number;
   since_ns: number;
+};
+
+/**
+ * The shards of a group that have the cells of a workflow: that of the ``key`` or of the part
+ * ``shard_by`` of it, the ``first``, or ``each``.
+ */
+export type PlacementDocument = {
+  kind: string;
+  shard_by: string | null;
 };
 
 /** A plan as a manifest has it: without fields that have their default. */
@@ -1417,6 +1444,7 @@ export type ScheduleDocument = {
   overlapped: number;
   recent: ScheduleRun[];
   tzdata: string | null;
+  shard?: string;
 };
 
 /** The command for a schedule is done since record ``seq``. */
@@ -1444,13 +1472,15 @@ export type SentBatch = {
 
 /**
  * The event is record ``seq``, durable. ``to`` is null if the record was pruned. ``ended`` are the
- * flows in ``to`` that had ended, which ignore the event; it is absent if there are none.
+ * flows in ``to`` that had ended, which ignore the event; it is absent if there are none. ``shard``
+ * is that of a group.
  */
 export type SentEvent = {
   seq: number;
   duplicate: boolean;
   to: ReachedCell[] | null;
   ended?: NamedCell[];
+  shard?: string;
 };
 
 /** The effects that a workflow may ask for on both sides. */
@@ -1604,6 +1634,36 @@ export type ShadowStepCounts = {
   environmental: number;
 };
 
+/** The shard of a group that a world is. */
+export type ShardDocument = {
+  index: number;
+  count: number;
+};
+
+/** The world of a shard. */
+export type ShardWorldDocument = {
+  path: string | null;
+  world: string;
+  world_key: string;
+  operators: NamedKey[];
+  semantics: unknown;
+  created_ns: number;
+  journal: JournalFigures;
+  manifest: ManifestInForce | null;
+  versions: ManifestVersion[];
+  cells: CellCounts;
+  intents: IntentCounts;
+  mail: MailCounts;
+  submissions: number;
+  at: number | null;
+  snapshot: SnapshotMark | null;
+  ancestors: AncestorWorld[];
+  last_start: StartedCore | null;
+  process: ProcessFigures | null;
+  origin: string | null;
+  shard: string;
+};
+
 /** A fault: its kind and message. */
 export type ShortFault = {
   kind: string;
@@ -1732,6 +1792,7 @@ export type TimerCounts = {
 export type TraceCase = {
   workflow: string;
   key: unknown;
+  world: string | null;
   status: string;
   is_idle: boolean;
   reasons: ReasonDocument[];
@@ -1743,6 +1804,7 @@ export type TraceDocument = {
   roots: TraceNode[];
   earlier: number;
   cases: TraceCase[];
+  shard?: string;
 };
 
 /** A line of ``aos trace``. */
@@ -1757,6 +1819,7 @@ export type TraceLine = {
 /** A record, an event or an effect in a trace. */
 export type TraceNode = {
   kind: string;
+  world: string | null;
   seq: number;
   index: number | null;
   cell: CellName | null;
@@ -1799,6 +1862,7 @@ export type ValueDocument = {
   erased_by: number[];
   records: ValuePlace[];
   total: number;
+  shard?: string;
 };
 
 /** A record that refers to a value. */
@@ -1848,6 +1912,7 @@ export type WorkflowRow = {
   event: string;
   arms: Record<string, unknown>;
   key_schema: string | null;
+  placement: PlacementDocument;
   annotations: string | null;
   context: unknown;
   lifecycle: string;
@@ -1912,7 +1977,7 @@ export type ReadWorldQuery = {
   at?: number;
 };
 
-export type ReadWorldAnswer = WorldDocument;
+export type ReadWorldAnswer = WorldDocument | GroupDocument;
 
 export type ReadClockAnswer = ClockDocument;
 

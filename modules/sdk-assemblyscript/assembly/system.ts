@@ -7307,6 +7307,78 @@ export class WorkspaceWriteRefReceipt extends aos.Schema {
   }
 }
 
+/** sys/WorldSendParams@1 */
+export class WorldSendParams extends aos.Schema {
+  constructor(
+    public to: string = "",
+    public schema: string = "",
+    public value: Uint8Array = new Uint8Array(0),
+  ) {
+    super();
+  }
+
+  static readFrom(r: aos.Reader): WorldSendParams {
+    r.record(3);
+    r.key("to");
+    const to: string = r.text();
+    r.key("value");
+    const value: Uint8Array = r.bytes();
+    r.key("schema");
+    const schema: string = r.text();
+    return new WorldSendParams(to, schema, value);
+  }
+
+  schemaName(): string {
+    return "sys/WorldSendParams@1";
+  }
+
+  writeTo(w: aos.Writer): void {
+    w.record(3);
+    w.key("to");
+    w.text(this.to);
+    w.key("value");
+    w.bytes(this.value);
+    w.key("schema");
+    w.text(this.schema);
+  }
+}
+
+/** sys/WorldSendReceipt@1 */
+export class WorldSendReceipt extends aos.Schema {
+  constructor(
+    public world: string = "blake3:0000000000000000000000000000000000000000000000000000000000000000",
+    public seq: u64 = 0,
+    public duplicate: bool = false,
+  ) {
+    super();
+  }
+
+  static readFrom(r: aos.Reader): WorldSendReceipt {
+    r.record(3);
+    r.key("seq");
+    const seq: u64 = r.nat();
+    r.key("world");
+    const world: string = r.hash();
+    r.key("duplicate");
+    const duplicate: bool = r.bool();
+    return new WorldSendReceipt(world, seq, duplicate);
+  }
+
+  schemaName(): string {
+    return "sys/WorldSendReceipt@1";
+  }
+
+  writeTo(w: aos.Writer): void {
+    w.record(3);
+    w.key("seq");
+    w.nat(this.seq);
+    w.key("world");
+    w.hash(this.world);
+    w.key("duplicate");
+    w.bool(this.duplicate);
+  }
+}
+
 /** sys/blob.get@1: a request. */
 export class BlobGetEffect extends aos.Effect {
   constructor(public params: BlobGetParams = new BlobGetParams()) {
@@ -9824,6 +9896,69 @@ export class WorkspaceWriteRefPendingSet<K> extends aos.PendingSet<K> {
     if (key === null) return null;
     const outcome = outcomeOfWorkspaceWriteRef(receipt);
     return outcome === null ? null : new aos.Settled<K, WorkspaceWriteRefReceipt>(key.value, outcome);
+  }
+}
+
+/** sys/world.send@1: a request. */
+export class WorldSendEffect extends aos.Effect {
+  constructor(public params: WorldSendParams = new WorldSendParams()) {
+    super();
+  }
+
+  withKey(idempotencyKey: string): WorldSendEffect {
+    this.idempotencyKey = idempotencyKey;
+    return this;
+  }
+
+  withRef(issuerRef: string): WorldSendEffect {
+    this.issuerRef = issuerRef;
+    return this;
+  }
+
+  effectName(): string {
+    return "sys/world.send@1";
+  }
+
+  writeParams(w: aos.Writer): void {
+    this.params.writeTo(w);
+  }
+}
+
+function outcomeOfWorldSend(receipt: aos.EffectReceiptEnvelope): aos.Outcome<WorldSendReceipt> | null {
+  if (receipt.status != "ok") {
+    return aos.failed<WorldSendReceipt>(receipt, "sys/world.send@1");
+  }
+  const r = aos.Reader.of(receipt.receipt_payload);
+  const value: WorldSendReceipt = WorldSendReceipt.readFrom(r);
+  return aos.succeeded<WorldSendReceipt>(r, value, "sys/world.send@1");
+}
+
+/** sys/world.send@1: a handle on a request in flight. */
+export class WorldSendPending extends aos.Pending {
+  start(effect: WorldSendEffect): void {
+    this.begin(effect);
+  }
+
+  /** Null when the receipt is of another request. Idle afterwards. */
+  settle(receipt: aos.EffectReceiptEnvelope): aos.Outcome<WorldSendReceipt> | null {
+    if (!this.matches(receipt.issuer_ref)) return null;
+    this.ref = null;
+    return outcomeOfWorldSend(receipt);
+  }
+}
+
+/** sys/world.send@1: handles on requests in flight, each under a key. */
+export class WorldSendPendingSet<K> extends aos.PendingSet<K> {
+  start(key: K, effect: WorldSendEffect): void {
+    this.begin(key, effect);
+  }
+
+  /** Null when the receipt is of none of them. It is taken out. */
+  settle(receipt: aos.EffectReceiptEnvelope): aos.Settled<K, WorldSendReceipt> | null {
+    const key = this.take(receipt.issuer_ref);
+    if (key === null) return null;
+    const outcome = outcomeOfWorldSend(receipt);
+    return outcome === null ? null : new aos.Settled<K, WorldSendReceipt>(key.value, outcome);
   }
 }
 

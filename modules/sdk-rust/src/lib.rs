@@ -46,7 +46,7 @@ pub use step::{IdempotencyKey, Status};
 pub use sys::blob::{BlobGetResult, BlobPutResult};
 pub use sys::timer::TimerFired;
 pub use sys::{EffectError, Receipt, Rejected, SecretRef, StreamFrame, TextOrSecretRef};
-pub use sys::{blob, cron, effect, host, http, introspect, llm, portal, timer, vault, workspace};
+pub use sys::{blob, cron, effect, host, http, introspect, llm, portal, timer, vault, workspace, world};
 pub use types::{Date, Decimal, Duration, Hash, Map, Sealed, Set, Time, Uuid};
 pub use workflow::{Answer, Typed, Workflow};
 
@@ -58,7 +58,7 @@ pub mod prelude {
         Context, Continuation, Date, Decimal, Duration, Effect, EffectError, Event, Fault, Hash,
         Map, Named, Outcome, Pending, PendingSet, Receipt, Rejected, Schema, Sealed, Set, Status,
         StreamFrame, Time, Uuid, Workflow, blob, cron, decode, effect, encode, flow, http,
-        introspect, json, log, timer, workflow,
+        introspect, json, log, timer, workflow, world,
     };
     pub use alloc::borrow::ToOwned;
     pub use alloc::boxed::Box;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import time
@@ -10,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from aos.host.door.following import FOLLOWERS_MAX, LiveFigures
+from aos.host.door.following import FOLLOWERS_MAX, Followers, LiveFigures
 from aos.host.door.listener import CONNECTIONS_MAX
-from aos.host.door.protocol import pack
+from aos.host.door.protocol import LENGTH_BYTES, pack, unpack
 from aos.message_fields import Message
 from tests.host.door.test_server import error, is_well
-from tests.host.rig import TIMEOUT_S, Rig, add, eventually
+from tests.host.rig import TIMEOUT_S, Rig, add, eventually, running
 from tests.host.served import Served, receive, served
 
 
@@ -155,3 +156,22 @@ def test_without_followers_nothing_is_done_for_them(tmp_path: Path) -> None:
         eventually(lambda: not followers._news, "it is forgotten")
         followers.notify()
         is_well(world)
+
+
+def test_a_follower_of_a_replicated_world_hears_how_long_tasks_may_be_handed_out(
+    tmp_path: Path,
+) -> None:
+    """CL-89."""
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        assert "lease_end_ns" not in follow(world, connection)
+
+    async def scene() -> None:
+        ends = iter([5, 7])
+        with running() as rig:
+            followers = Followers(rig.engine, rig.world, lease_end_ns=lambda: next(ends), beat_s=0)
+            stream = followers.stream()
+            heard = [unpack((await anext(stream))[LENGTH_BYTES:]) for _ in range(2)]
+            await stream.aclose()
+        assert [message["lease_end_ns"] for message in heard] == [5, 7]
+
+    asyncio.run(scene())

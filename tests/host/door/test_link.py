@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from aos.boot_clock import boot_ns
 from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import AttemptInput
 from aos.errors import BadUsage, Unavailable
@@ -255,6 +256,30 @@ def test_a_world_that_answers_nonsense_fails_the_call_and_not_the_next(
 
     asked = iter([True, False])
     run(body())
+
+
+def test_a_link_knows_by_its_own_clock_how_long_tasks_may_be_handed_out(tmp_path: Path) -> None:
+    """CL-89: also if the process of the world is suspended and says nothing more."""
+
+    async def body(world: Served) -> None:
+        heads: asyncio.Queue[int] = asyncio.Queue()
+        async with linked(world) as link:
+            assert link.holds_lease()
+            following = asyncio.create_task(link.follow(lambda seq, _: heads.put_nowait(seq)))
+            await heads.get()
+            assert link.holds_lease(), "an embedded world"
+            followers = world.server.followers
+            for left_ns, holds_lease in ((10**12, True), (-1, False), (2 * 10**9, True)):
+                followers._lease_end_ns = lambda left_ns=left_ns: boot_ns() + left_ns  # type: ignore[misc]
+                world.loop.call_soon_threadsafe(followers.notify)
+                await heads.get()
+                await heads.get()
+                assert link.holds_lease() == holds_lease
+            followers._lease_end_ns = lambda: 1
+            following.cancel()
+
+    with served(tmp_path / "w") as world:
+        run(body(world))
 
 
 def test_a_follower_is_connected_again_when_the_world_comes_back(tmp_path: Path) -> None:

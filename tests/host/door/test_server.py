@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.inputs import ControlInput
-from aos.core.journal.records import Event
+from aos.core.journal.records import Event, Manifest
 from aos.errors import BadUsage
 from aos.host.apply.commands import sign_control
-from aos.host.door import protocol
+from aos.host.door import protocol, server
 from aos.host.door.listener import BACKLOG, CONNECTIONS_MAX, Handler, Listener
 from aos.host.door.protocol import (
     LENGTH_BYTES,
@@ -41,8 +41,9 @@ from aos.host.door.remote import ask_running
 from aos.host.door.served_requests import Staging
 from aos.host.door.writer import Item, open_writer
 from aos.host.world.inbox import Bounds
+from aos.store.errors import Deposed
 from aos.values.cbor import encode
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 from tests.host.rig import ADD, COUNTER, MODULES, TIMEOUT_S, Rig, add, asking, eventually
 from tests.host.served import Served, receive, served
 from tests.host.world.test_engine import Turnstile
@@ -223,10 +224,85 @@ def test_a_command_is_given_over_the_socket(tmp_path: Path) -> None:  # H-53, H-
         world.rig.quiet()
         assert isinstance(answer, Admitted)
         assert isinstance(again, Refusal)
+        # CL-127: its record is found by its signature.
+        found = world.ask(connection, op="find", signature=given.signature)["answer"]
+        assert read_answer(found) == Admitted(seq=answer.seq)
+        assert world.ask(connection, op="find", signature=bytes(64))["answer"] is None
+        assert world.ask(connection, op="find", signature=b"")["error"]["kind"] == "usage"
         assert again.rule is Rule.CONTROL_SERIAL_IS_WRONG
         assert (before, world.ask(connection, op="status")["controls"]) == (0, 1)
         assert world.ask(connection, op="manifest")["controls"] == 1
     assert world.rig.kinds()[answer.seq - 1 : answer.seq + 1] == ["control", "kernel_receipt"]
+
+
+def test_a_value_is_given_by_its_hash(tmp_path: Path) -> None:  # H-53, CL-185
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        document = world.ask(connection, op="manifest")["document"]
+        answer = world.ask(connection, op="blob", hash=content_hash(document))
+        assert answer["blob"] == document
+        assert world.ask(connection, op="blob", hash=bytes(32))["blob"] is None
+        for other in (b"", bytes(33), "text", None):
+            assert error(world.ask(connection, op="blob", hash=other))[0] == "usage"
+        assert error(world.ask(connection, op="blob"))[0] == "usage"
+        is_well(world)
+
+
+def test_the_last_record_is_given_once_the_log_was_read(tmp_path: Path) -> None:
+    """H-53, CL-129: a process that was deposed does not answer as the owner."""
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 2:
+            raise Deposed("another process owns the world now")
+
+    with (
+        served(tmp_path / "w", check_owns=look) as world,
+        world.connect() as connection,
+    ):
+        world.ask(connection, op="send", items=[event()])
+        answer = world.ask(connection, op="head")
+        assert (answer["head"], len(looks)) == (world.ask(connection, op="status")["seq"], 1)
+        assert error(world.ask(connection, op="head"))[0] == "unavailable"
+
+
+def test_an_embedded_world_gives_its_last_record_at_once(tmp_path: Path) -> None:  # H-53
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        seq = world.ask(connection, op="status")["seq"]
+        assert world.ask(connection, op="head")["head"] == seq
+
+
+def test_a_value_that_is_too_large_for_a_message_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # CL-185
+    monkeypatch.setattr(server, "BLOB_BYTES_MAX", 10)
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        document = world.ask(connection, op="manifest")["document"]
+        kind, message = error(world.ask(connection, op="blob", hash=content_hash(document)))
+        assert kind == "refused"
+        assert "at most 10 bytes" in message
+        is_well(world)
+
+
+def test_the_record_of_a_command_is_found_by_its_signature(tmp_path: Path) -> None:
+    """CL-127: of an applied manifest, and of the end of an instance with its counts."""
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        world.rig.ask(asking("a"))
+        [intent] = world.rig.opened(1)
+        given = sign_control(
+            "end", cell=intent.cell, status="failed", world=world.rig.world, serial=0,
+            operators=(OPERATOR,), key=OPERATOR_KEY,
+        )  # fmt: skip
+        fields: dict[str, Any] = control_fields(given)
+        answer = read_answer(world.ask(connection, op="control", **fields)["answer"])
+        world.rig.quiet()
+        assert isinstance(answer, Admitted)
+        found = world.ask(connection, op="find", signature=given.signature)["answer"]
+        assert read_answer(found) == answer
+        assert answer.abandoned == 1
+        [manifest] = (record for record in world.rig.records() if isinstance(record, Manifest))
+        found = world.ask(connection, op="find", signature=manifest.signature)["answer"]
+        assert read_answer(found) == Admitted(seq=manifest.seq)
 
 
 def test_an_unsigned_command_changes_nothing(tmp_path: Path) -> None:  # H-59a

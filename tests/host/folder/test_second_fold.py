@@ -4,6 +4,7 @@ CR-39)."""
 from __future__ import annotations
 
 import io
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,8 +13,11 @@ from typing import Any
 
 import pytest
 
-from aos.core.snapshot.take import take
-from aos.core.state.cell import Cell
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import MIGRATE
+from aos.core.snapshot.load import layers
+from aos.core.snapshot.take import FORMATS, take
+from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError, Damage
 from aos.fastcore import buffer, compiled_core, core_choice
@@ -21,7 +25,7 @@ from aos.fastcore.buffer import CoreCode
 from aos.fastcore.compiled_core import live_code
 from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
 from aos.fastcore.errors import CoreDefect
-from aos.fastcore.fold_core import RESERVE_BYTES, CoreOperation, FoldCore
+from aos.fastcore.fold_core import RESERVE_BYTES, CoreOperation, FoldCore, TakenBytes
 from aos.host.folder import second_fold
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.reader import WorldReader, open_reader
@@ -39,9 +43,11 @@ from aos.testing.play import _played
 from aos.testing.scenario import parse
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, content_hash
-from tests.core.cases import case, cases, tell
+from tests.core.cases import CASE, case, cases, pay, tell
+from tests.core.decide.test_migrate import migrating, to_counted
 from tests.fake_clock import set_machine_clock
 from tests.host.folder.test_reader import append
+from tests.memory_world import MemoryWorld
 from tests.modules.guests import ROOT
 from tests.read.index.histories import History
 from tests.store.test_lmdb_store import alter
@@ -95,6 +101,11 @@ def cells_of(state: State, store: Store) -> list[tuple[Any, ...]]:
 
 def document_of(state: State) -> Hash:
     return take(state, content_hash).document
+
+
+def documents_of(state: State) -> list[Hash]:
+    """In both formats."""
+    return [take(state, content_hash, format=format).document for format in FORMATS]
 
 
 def store_of(story: Path) -> Store:
@@ -223,6 +234,113 @@ def test_a_state_is_that_of_the_reference_at_every_frame_and_goes_on_like_it(
             assert document_of(second) == document_of(reference), at
             catch_up(second, store, head_of(store))
             assert document_of(second) == reference_end
+
+
+@pytest.mark.parametrize("formats", [(2, 2), (1, 2), (2, 1)])
+@pytest.mark.parametrize("resting_max", [1, 4096])
+def test_cells_that_wait_at_rest_are_in_the_exported_state(
+    resting_max: int, formats: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CR-38, SN-14, SN-15: before and after snapshots of each format, and after a migration."""
+    monkeypatch.setattr(second_fold, "RESTING_MAX", resting_max)
+    world, store = cases(), MemoryStore()
+    for turn in range(3):
+        for id in ("a", "b", "c", "d"):
+            tell(world, f"{id}{turn}", 2)
+        if turn:
+            pay(world, f"a{turn - 1}")
+            tell(world, f"b{turn - 1}", 1)
+            tell(world, f"c{turn - 1}", note="fail")
+            world.attempt(open_of(world, f"d{turn - 1}"), 2)
+        world.run()
+        if turn < 2:
+            snapshot = world.kernel.snapshot(world.put, format=formats[turn])
+            pay(world, f"d{turn}")
+            world.kernel.admit(snapshot, world.stamp())
+            world.run()
+    assert isinstance(world.apply(to_counted(), {CASE: migrating()}, mode=MIGRATE), Admitted)
+    world.run()
+    pay(world, "b1")
+    tell(world, "new", 1)
+    store.put_blobs(world.blobs)
+    append(store, world)
+    reference_end = documents_of(by_reference(store))
+
+    for frame in store.frames():
+        at = frame.header.last
+        second, reference = by_second(store, at), by_reference(store, at)
+        assert second.cells.rests_waiting == reference.cells.rests_waiting
+        counts = +second.intents.counts
+        assert counts == +reference.intents.counts
+        assert list(second.intents.items()) == list(reference.intents.items())
+        for intent in reference.intents:
+            assert second.intents.last_attempt(intent) == reference.intents.last_attempt(intent)
+        assert +second.cells.statuses(CASE) == +reference.cells.statuses(CASE)
+        assert second.cells.unrested_count(None) == reference.cells.unrested_count(None)
+        assert cells_of(second, store) == cells_of(reference, store), at
+        assert documents_of(second) == documents_of(reference), at
+        loaded = [second.intents[intent] for intent in reference.intents]
+        assert loaded == list(reference.intents.values())
+        catch_up(second, store, head_of(store))
+        assert documents_of(second) == reference_end
+
+
+def open_of(world: MemoryWorld, id: str) -> OpenIntent:
+    return next(intent for intent in world.open() if intent.cell == case(id))
+
+
+def test_an_export_reads_no_open_work_of_cells_at_rest() -> None:
+    """CR-38: it takes as long as there are changes."""
+    world, store = cases(), MemoryStore()
+    for number in range(70):
+        tell(world, f"k{number}", 1)
+    world.kernel.admit(world.kernel.snapshot(world.put, format=2), world.stamp())
+    world.run()
+    tell(world, "new", 1)
+    store.put_blobs(world.blobs)
+    append(store, world)
+    read: set[Hash] = set()
+    blob = store.blob
+
+    def noted(wanted: Hash) -> bytes:
+        read.add(wanted)
+        return blob(wanted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "blob", noted)
+        state = by_second(store)
+
+    work = layers(state.snapshot.document, blob).work if state.snapshot else None
+    assert work is not None
+    nodes = {node for index in work.all() for node in index.nodes()}
+    assert len(nodes) > 30
+    # The fold looks whether the new intent is there.
+    assert len(nodes & read) <= 2
+    assert len(state.intents) == 71
+    assert not state.intents.loaded
+    assert document_of(state) == document_of(by_reference(store))
+
+
+@pytest.mark.parametrize("format", [1, 2])
+def test_the_second_kernel_takes_a_snapshot_of_either_format_after_one_of_either(
+    format: int,
+) -> None:
+    """CR-40, H-47f."""
+    world, store = cases(), MemoryStore()
+    for number in range(5):
+        tell(world, f"k{number}", 1)
+    world.kernel.admit(world.kernel.snapshot(world.put, format=format), world.stamp())
+    world.run()
+    tell(world, "new", 1)
+    store.put_blobs(world.blobs)
+    append(store, world)
+    expected = documents_of(by_reference(store))
+    row, last = store.snapshot_before(), head_of(store).seq
+
+    for asked in (None, *FORMATS):
+        taken = SecondFold(outside=Path()).snapshot(store, row, last, content_hash, format=asked)
+        assert taken is not None
+        assert taken.document == expected[(asked or 2) - 1]
 
 
 @pytest.mark.parametrize("is_deleted_before_the_reader_begins", [False, True])
@@ -484,6 +602,48 @@ def test_a_snapshot_is_the_same_bytes_by_either_kernel(core: CoreKind, tmp_path:
     sent_blobs = {Hash(body[:32]): body[32:] for body in sent.pop(snapshot_child.BLOB)}
     assert sent_blobs == blobs
     assert not sent
+
+
+def test_a_snapshot_needs_memory_for_the_changed_cells_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CR-40: neither for the earlier states of these cells, nor for the blobs that were put."""
+    world, store = cases(), MemoryStore()
+    cells, note = 300, "n" * 180
+    state_bytes = [0]
+    for _ in range(5):
+        for number in range(cells):
+            tell(world, f"k{number}", note=note)
+        state_bytes.append(state_bytes[-1] + cells * len(note))
+    append(store, world)
+    take_bytes = FoldCore.take
+    memory: list[tuple[int, int]] = []
+    python_bytes: list[int] = []
+    sizes: list[int] = []
+
+    def measured(core: FoldCore, put: Callable[[bytes], Hash], format: int | None) -> TakenBytes:
+        memory.append(core.memory())
+        tracemalloc.start()
+        try:
+            snapshot = take_bytes(core, put, format)
+            python_bytes.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        memory.append(core.memory())
+        return snapshot
+
+    def put(data: bytes) -> Hash:
+        sizes.append(len(data))
+        return content_hash(data)
+
+    monkeypatch.setattr(FoldCore, "take", measured)
+    fold = SecondFold(outside=Path(), note=pytest.fail)
+    assert fold.snapshot(store, None, head_of(store).seq, put) is not None
+
+    (folded_bytes, before), (_, after) = memory
+    assert folded_bytes < sum(state_bytes), "earlier states have left the memory"
+    assert after - before < sum(sizes) / 2
+    assert python_bytes[0] < sum(sizes) / 4
 
 
 def messages(data: bytes) -> dict[bytes, list[bytes]]:

@@ -532,7 +532,7 @@ def test_frames_that_found_no_room_are_kept_and_written_when_there_is_some() -> 
         attempts = len(rig.store.attempts)
         future = rig.submit(asking("a"))
         eventually(lambda: rig.engine.stats().no_room is not None, "the status says so")
-        with pytest.raises(Busy, match="until there is room on the disk: the disk is full"):
+        with pytest.raises(Busy, match="so nothing is admitted: the disk is full"):
             rig.submit(add("a"))
         assert not future.done()
 

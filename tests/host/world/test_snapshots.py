@@ -92,7 +92,7 @@ def newest_format(path: Path) -> int:
 def test_the_environment_names_the_format_of_snapshots(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """H-47f: a world stays in its format."""
+    """H-47f: without a name it is format 2."""
     formats = []
     for number, word in enumerate((None, "2", None, "1", None)):
         if word is None:
@@ -103,7 +103,7 @@ def test_the_environment_names_the_format_of_snapshots(
         with open_writer(world) as writer:
             writer.snapshot()
         formats.append(newest_format(world))
-    assert formats == [1, 2, 2, 1, 1]
+    assert formats == [2, 2, 2, 1, 2]
     assert verify_world(world).is_sound
     monkeypatch.setenv(FORMAT_VARIABLE, "3")
     with pytest.raises(BadUsage, match="AOS_SNAPSHOT_FORMAT: expected 1 or 2, found '3'"):

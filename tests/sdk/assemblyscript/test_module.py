@@ -86,6 +86,16 @@ def fault(ran: Ran) -> tuple[str, str]:
     return found["fault"]["kind"], found["fault"]["message"]
 
 
+def test_an_event_for_another_world_is_its_schema_and_canonical_value(guest: Guest) -> None:
+    """The params of ``sendTo`` (spec/world-send.md)."""
+    [request] = output(attempt(guest, "send"))["effects"]
+
+    assert request["effect"] == "sys/world.send@1"
+    assert decode_record(request["params"]) == {
+        "to": "bank", "schema": "t/Work@1", "value": encode({"n": 5}),
+    }  # fmt: skip
+
+
 def test_a_counter_is_small_and_imports_nothing(tmp_path: Path) -> None:
     wasm, _ = compile_wasm(tmp_path, COUNTER, COUNTER_SOURCE)
 

@@ -24,6 +24,7 @@ from aos.core.state.version import is_in_flight, stays
 from aos.errors import Damage, Refused
 from aos.host.apply.commands import principal_of
 from aos.host.apply.stored_states import need_a_look
+from aos.host.folder.group import check_shard
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
 from aos.manifest.judging import judge
@@ -174,15 +175,18 @@ def check_modules(
     in_force: Effective | None,
     world: Path | None,
 ) -> None:
-    """Check each module for the workflows that run it, and compile it unless it is in use now.
+    """Check each module for the workflows that run it, and compile it unless it is in use now. A
+    shard of a group takes only its own manifest.
 
     Compiling a large module takes seconds, in a child process. The code goes to the user's cache,
     unless that is inside of the folder of ``world``; without a world there is no cache.
 
     Raises:
         ModuleRefused: A module is refused. The text has every reason.
-        Refused: No definition names one of the modules.
+        Refused: No definition names one of the modules, or the manifest is not that of the shard.
     """
+    if world is not None:
+        check_shard(world, effective.shard)
     modules_by_hash = {module.hash: module for module in effective.modules.values()}
     running = (
         set() if in_force is None else {old_module.hash for old_module in in_force.modules.values()}

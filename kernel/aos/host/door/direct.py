@@ -23,7 +23,7 @@ from aos.fastcore.core_choice import SHORT_FOLD_RECORDS, choose_core
 from aos.fastcore.core_kind import CoreKind
 from aos.host.apply.migrator import Migrator
 from aos.host.door.way import SignedState, WaitPatience, while_busy
-from aos.host.errors import Busy, full_disk
+from aos.host.errors import Busy, nothing_durable
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress, check_key, records_to_fold
 from aos.host.world.collecting import Begun
@@ -175,7 +175,7 @@ class Direct:
         """Raises: Busy: The disk has been full for too long."""
         no_room = self._engine.stats().no_room
         is_stuck = no_room is not None and not self._engine.collecting.is_open
-        reason = full_disk(no_room) if no_room is not None and is_stuck else None
+        reason = nothing_durable(no_room) if no_room is not None and is_stuck else None
         if self._patience.is_over(reason):
             raise Busy(reason)
 

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aos.host.door.protocol import error_fields, pack
 from aos.host.errors import Busy
@@ -19,7 +19,7 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:  # a follower in another process needs no engine
-    from aos.host.world.engine import Engine
+    from aos.host.world.engine import EngineStats
 
 FOLLOWERS_MAX: Final = 4
 """They are never idle, so they never make room for another client."""
@@ -56,7 +56,7 @@ class LiveFigures:
     no_room: str | None
 
     @classmethod
-    def of(cls, engine: Engine) -> LiveFigures:
+    def of(cls, engine: Measured) -> LiveFigures:
         """Return the figures of this moment."""
         stats = engine.stats()
         figures = stats.figures
@@ -94,24 +94,40 @@ class LiveFigures:
         return cls(no_room=no_room, **numbers)
 
 
+class Measured(Protocol):
+    """A world in figures: an engine, or a node that follows."""
+
+    @property
+    def commit_ns(self) -> int:
+        """How long recent commits took, in ns."""
+        ...
+
+    def stats(self) -> EngineStats:
+        """Return the durable figures, and how much waits. Any thread may ask."""
+        ...
+
+
 class Followers:
-    """The followers of one running world. Used from one event loop.
+    """The followers of one running world. Used from one event loop. ``lease_end_ns`` is the time of
+    the boot-time clock until which tasks of a replicated world may be handed out (CL-89).
 
     Without a follower, ``notify`` costs one comparison.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Measured,
         world: Hash,
         *,
         clock_s: Callable[[], float] = time.monotonic,
         beat_s: float = BEAT_S,
+        lease_end_ns: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._world = world
         self._clock_s = clock_s
         self._beat_s = beat_s
+        self._lease_end_ns = lease_end_ns
         self._news: set[asyncio.Event] = set()
         self._is_stopping = False
         self._is_over = False
@@ -125,6 +141,10 @@ class Followers:
         """Tell followers that the process is about to end. Heads still follow."""
         self._is_stopping = True
         self.notify()
+
+    def begin(self) -> None:
+        """Follow again after ``end``."""
+        self._is_stopping = self._is_over = False
 
     def end(self) -> None:
         """End all streams, each after a last message with the head of this moment."""
@@ -149,6 +169,9 @@ class Followers:
             while not is_over:
                 news.clear()
                 is_over = self._is_over
+                lease_end_ns = self._lease_end_ns()
+                if lease_end_ns is not None:
+                    message["lease_end_ns"] = lease_end_ns
                 message["head"] = self._engine.stats().figures.seq
                 now_s = self._clock_s()
                 has_figures = is_over or now_s - figures_s >= FIGURES_S

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from aos.boot_clock import boot_ns
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
@@ -91,6 +92,12 @@ class Link:
         )
         self.is_following = False
         """Whether ``follow`` has a connection now."""
+        self._lease_end_ns: int | None = None
+        """Of a replicated world: until when tasks may be handed out, by the boot-time clock."""
+
+    def holds_lease(self) -> bool:
+        """Whether tasks may be handed out now, as ``follow`` has heard last (CL-89)."""
+        return self._lease_end_ns is None or boot_ns() < self._lease_end_ns
 
     async def send(self, events: Sequence[EventInput], manifest: Hash | None) -> list[Answer]:
         """Send events that were encoded by the schemas of ``manifest``; return their answers once
@@ -261,6 +268,8 @@ class Link:
                 if "figures" in message or figures is None:
                     figures = LiveFigures.from_message(field_of(message, "figures", dict))
                 self.is_following = True
+                if "lease_end_ns" in message:
+                    self._lease_end_ns = field_of(message, "lease_end_ns", int)
                 on_head(field_of(message, "head", int), figures)
                 if message.get("stopping") is True and not is_stopping:
                     is_stopping = True

@@ -38,6 +38,9 @@ MIB: Final = 1024 * 1024
 MESSAGE_BYTES_MAX: Final = 65 * MIB
 """Room for the largest event, module or manifest of a world, and the fields around it (H-51)."""
 
+BLOB_BYTES_MAX: Final = 64 * MIB
+"""The longest value that one answer has."""
+
 SEND_ITEMS_MAX: Final = 1024
 STAGED_BYTES_MAX: Final = 128 * MIB
 STAGED_MODULES_MAX: Final = 64
@@ -152,6 +155,18 @@ def unpack(body: bytes) -> Message:
             f"a message is a map with v = {VERSION} (the other side may be of another release)"
         )
     return {str(key): item for key, item in value.items()}
+
+
+def bodies_of(messages: bytes) -> Iterator[bytes]:
+    """Yield the bodies of packed messages that follow one another. Raises: BadUsage: They do not
+    end where the bytes do."""
+    start = 0
+    while start < len(messages):
+        begin = start + LENGTH_BYTES
+        start = begin + length(messages[start:begin])
+        if start > len(messages):
+            raise BadUsage("a message ends early: its length is more than the bytes that follow")
+        yield messages[begin:start]
 
 
 def error_fields(problem: AosError) -> dict[str, Value]:
@@ -306,6 +321,11 @@ def _optional(request: Message, name: str, kind: type[T]) -> T | None:
 def _optional_hash(request: Message, name: str) -> Hash | None:
     if name not in request:
         return None
+    return hash_field(request, name)
+
+
+def hash_field(request: Message, name: str) -> Hash:
+    """Return a hash of a message. Raises: BadUsage: It is missing, or of another length."""
     value = field(request, name, bytes)
     if len(value) != HASH_BYTES:
         raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(value)} bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -36,7 +36,7 @@ from aos.host.door.protocol import (
     unpack,
 )
 from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, SignedState, WaitPatience, while_busy
-from aos.host.errors import full_disk
+from aos.host.errors import nothing_durable
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
 from aos.message_fields import Message, field
@@ -78,28 +78,23 @@ class NotSent(Unavailable):
     """The connection was closed before the whole request was sent: the world never saw it."""
 
 
-class Remote:
-    """The ``Way`` to a world through a connection to the process that runs it. If that process has
-    closed the connection because it was idle, a new one is made (H-51b).
+class RequestWay:
+    """The ``Way`` to a world by requests to the process that runs it."""
 
-    Used by one thread at a time. An answer arrives once the input is durable; if the connection
-    breaks before, it is unknown whether the request was taken.
-    """
+    def ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
+        """Send one request and return its answer. While the world is busy, the request is retried.
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        path: Path,
-        busy_s: float,
-        patience: WaitPatience | None = None,
-    ) -> None:
-        self._patience = patience
-        self._connection = connection
-        self._path = path
-        self._path_text = str(path)
-        self._busy_s = busy_s
-        self._collects = False
-        """Whether the requests are those of a collection, which a full disk does not stop."""
+        Raises:
+            AosError: The error that the world answered.
+            Unavailable: The connection broke, or no answer came in time.
+        """
+        raise NotImplementedError
+
+    def ask_with_modules(
+        self, fields: Mapping[str, Value], modules: Iterable[bytes], *, answer_s: float
+    ) -> Message:
+        """Stage modules, then send the request that needs them. Raises as ``ask``."""
+        raise NotImplementedError
 
     def signed_state(self) -> SignedState:
         answer = self.ask({"op": "manifest"})
@@ -135,27 +130,18 @@ class Remote:
         return answers.result()
 
     def apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
-        # Staged modules belong to the connection: on a new one they are staged again.
-        return self._with_reconnects(lambda: self._apply(manifest_input, modules))
-
-    def _apply(self, manifest_input: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
-        for wasm in modules.values():
-            self._ask({"op": "module", "wasm": wasm})
-        answer = self._ask(
-            {
-                "op": "apply",
-                "document": manifest_input.document,
-                "principal": manifest_input.principal,
-                "serial": manifest_input.serial,
-                "signature": manifest_input.signature,
-                "mode": manifest_input.mode,
-                "leaves": list(manifest_input.leaves),
-                **(
-                    {} if manifest_input.proposal is None else {"proposal": manifest_input.proposal}
-                ),
-            },
-            answer_s=APPLY_S,
-        )
+        fields: dict[str, Value] = {
+            "op": "apply",
+            "document": manifest_input.document,
+            "principal": manifest_input.principal,
+            "serial": manifest_input.serial,
+            "signature": manifest_input.signature,
+            "mode": manifest_input.mode,
+            "leaves": list(manifest_input.leaves),
+        }
+        if manifest_input.proposal is not None:
+            fields["proposal"] = manifest_input.proposal
+        answer = self.ask_with_modules(fields, modules.values(), answer_s=APPLY_S)
         return read_answer(answer.get("answer"))
 
     def control(self, control: ControlInput) -> Answer:
@@ -163,20 +149,47 @@ class Remote:
         return read_answer(answer.get("answer"))
 
     def govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
-        return self._with_reconnects(lambda: self._govern(governance_input, modules))
-
-    def _govern(self, governance_input: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
-        for wasm in modules.values():
-            self._ask({"op": "module", "wasm": wasm})
-        answer = self._ask(
-            {"op": "governance", **governance_fields(governance_input)}, answer_s=APPLY_S
-        )
+        fields = {"op": "governance", **governance_fields(governance_input)}
+        answer = self.ask_with_modules(fields, modules.values(), answer_s=APPLY_S)
         return read_answer(answer.get("answer"))
+
+    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """Run held and parked effects of the process again, at once; return those that run
+        (H-59e)."""
+        runs: list[Hash] = []
+        for at in range(0, len(intents), RETRY_ITEMS_MAX):
+            some: list[Value] = list(intents[at : at + RETRY_ITEMS_MAX])
+            runs += field(self.ask({"op": "retry", "intents": some}), "runs", list)
+        return runs
 
     def snapshot(self) -> MadeSnapshot:
         from aos.host.world.snapshots import MadeSnapshot  # noqa: PLC0415  # see above
 
         return MadeSnapshot.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
+
+
+class Remote(RequestWay):
+    """The ``Way`` to a world through a connection to the process that runs it. If that process has
+    closed the connection because it was idle, a new one is made (H-51b).
+
+    Used by one thread at a time. An answer arrives once the input is durable; if the connection
+    breaks before, it is unknown whether the request was taken.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        path: Path,
+        busy_s: float,
+        patience: WaitPatience | None = None,
+    ) -> None:
+        self._patience = patience
+        self._connection = connection
+        self._path = path
+        self._path_text = str(path)
+        self._busy_s = busy_s
+        self._collects = False
+        """Whether the requests are those of a collection, which a full disk does not stop."""
 
     def begin_marking(self) -> Begun:
         from aos.host.world.collecting import Begun  # noqa: PLC0415  # see above
@@ -201,13 +214,21 @@ class Remote:
         return False
 
     def ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
-        """Send one request and return its answer. While the world is busy, the request is retried.
-
-        Raises:
-            AosError: The error that the world answered.
-            Unavailable: The connection broke, or no answer came in time.
-        """
+        """As ``RequestWay.ask``."""
         return self._with_reconnects(lambda: self._ask(fields, answer_s=answer_s))
+
+    def ask_with_modules(
+        self, fields: Mapping[str, Value], modules: Iterable[bytes], *, answer_s: float
+    ) -> Message:
+        """As ``RequestWay.ask_with_modules``."""
+
+        def act() -> Message:
+            for wasm in modules:
+                self._ask({"op": "module", "wasm": wasm})
+            return self._ask(fields, answer_s=answer_s)
+
+        # Staged modules belong to the connection: on a new one they are staged again.
+        return self._with_reconnects(act)
 
     def _with_reconnects(self, act: Callable[[], T]) -> T:
         for _ in range(RECONNECTS_MAX):
@@ -316,7 +337,7 @@ def _standstill(path: Path, *, collects: bool) -> str | None:
     no_room = status.get("no_room")
     if no_room is None or (collects and status.get("collecting") is True):
         return None
-    return full_disk(str(no_room))
+    return nothing_durable(str(no_room))
 
 
 def connect(
@@ -376,11 +397,7 @@ def retry_running(path: Path, intents: Sequence[Hash]) -> list[Hash] | None:
     if remote is None:
         return None
     try:
-        runs: list[Hash] = []
-        for at in range(0, len(intents), RETRY_ITEMS_MAX):
-            some: list[Value] = list(intents[at : at + RETRY_ITEMS_MAX])
-            runs += field(remote.ask({"op": "retry", "intents": some}), "runs", list)
-        return runs
+        return remote.retry(intents)
     finally:
         remote.close()
 

@@ -15,11 +15,13 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import STRICT, EventInput, Input, ManifestInput
 from aos.core.journal.records import Principal
-from aos.errors import AosError, BadUsage, Unavailable
+from aos.errors import AosError, BadUsage, Refused
 from aos.fastcore.core_kind import core_named
 from aos.host.apply.apply import by_hash, check_command
 from aos.host.apply.signed_governance import check_proposal
 from aos.host.apply.stored_states import apply_looked
+from aos.host.door.collect_requests import BEAT_S, CollectRequests
+from aos.host.door.deliveries import read_deliveries
 from aos.host.door.following import Followers
 from aos.host.door.governance_messages import proposal_row, read_governance
 from aos.host.door.listener import (
@@ -32,14 +34,15 @@ from aos.host.door.listener import (
     Reply,
 )
 from aos.host.door.protocol import (
+    BLOB_BYTES_MAX,
     ManifestChanged,
     answer_fields,
     answers_fields,
     error_fields,
+    hash_field,
     pack,
     read_control,
     read_events,
-    read_forget,
     read_retry,
     unpack,
 )
@@ -52,16 +55,14 @@ from aos.host.door.served_requests import (
 )
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
+from aos.host.folder.neighbours import Neighbours
 from aos.host.world.collecting import Begun, StillNeeded
-from aos.host.world.engine import Engine
+from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.snapshots import MadeSnapshot
+from aos.host.world.unit import Figures
 from aos.message_fields import Message, field
 from aos.values.cbor import Value
 from aos.values.digests import Hash
-
-BEAT_S: Final = 30.0
-"""Seconds after which a marking is kept open again while this process finds out what it needs. A
-client that is silent for twice as long has ended, or is suspended."""
 
 HOLDING_S: Final = 10.0
 """Seconds that a connection with staged modules may be idle."""
@@ -71,10 +72,14 @@ ROOM_S: Final = 5.0
 
 OPS: Final = (  # H-53
     "send",
+    "deliver",
     "module",
     "apply",
     "control",
     "governance",
+    "find",
+    "blob",
+    "head",
     "snapshot",
     "collect",
     "retry",
@@ -102,8 +107,12 @@ class Server:
     what the world needs, given the record of the snapshot that the core reads from. ``work``
     returns what the executors do. No snapshot is in progress inside ``between_snapshots``; while it
     waits for one, it calls its argument, and ends if that raises.
+    ``more_status`` returns further fields for the answer to ``status``; ``lease_end_ns`` is as for
+    ``Followers``. Of a replicated world, ``check_owns`` reads the log between two groups, and
+    raises Deposed if another process owns the world.
     ``receipts`` takes the outcomes, attempts and stream frames of clients. With ``operator_key``,
-    commands without a signature are signed with it.
+    commands without a signature are signed with it. Without ``neighbours`` the world takes no
+    deliveries.
     """
 
     def __init__(
@@ -116,6 +125,7 @@ class Server:
         retry: Callable[[Sequence[Hash]], Sequence[Hash]] | None = None,
         receipts: Receipts | None = None,
         operator_key: SigningKey | None = None,
+        neighbours: Neighbours | None = None,
         path: Path | None = None,
         snapshot: Callable[[], MadeSnapshot] | None = None,
         between_snapshots: Callable[
@@ -123,6 +133,9 @@ class Server:
         ] = nullcontext,
         still_needed: Callable[[int], StillNeeded] | None = None,
         work: Callable[[], Fields] = dict,
+        more_status: Callable[[], Fields] = dict,
+        lease_end_ns: Callable[[], int | None] = lambda: None,
+        check_owns: Callable[[], None] | None = None,
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
@@ -134,14 +147,16 @@ class Server:
         self._operators = operators
         self._stop = stop
         self._retry = retry
+        self._neighbours = neighbours
         self._path = path
         self._snapshot = snapshot
         self._between_snapshots = between_snapshots
-        self._still_needed = still_needed
+        self._collect = CollectRequests(engine.collecting, self._begin_marking, still_needed)
         self._work = work
-        self._marking_needs: tuple[int, StillNeeded] | None = None
+        self._check_owns = check_owns
+        self._more_status = more_status
         self._event_room, self._urgent_room = RoomQueue(busy_after_s), RoomQueue(busy_after_s)
-        self.followers = Followers(engine, world)
+        self.followers = Followers(engine, world, lease_end_ns=lease_end_ns)
         """The clients that follow the journal. The process that publishes notifies them."""
         self._operating = (
             None
@@ -154,7 +169,7 @@ class Server:
             None if receipts is None else WorkRequests(receipts, busy_after_s=busy_after_s)
         )
         self._listener = Listener(
-            self._talk, report=report, message_s=message_s, connections_max=connections_max
+            self.talk, report=report, message_s=message_s, connections_max=connections_max
         )
         self._staging = staging or Staging()
         self._checking = asyncio.Lock()
@@ -178,8 +193,9 @@ class Server:
         await self._listener.finish(wait_s)
 
     @contextmanager
-    def _talk(self) -> Iterator[Handler]:
-        with self._staging.connection() as staged, self._markings() as markings:
+    def talk(self) -> Iterator[Handler]:
+        """Answer one connection."""
+        with self._staging.connection() as staged, self._collect.connection() as markings:
 
             async def answer(body: bytes) -> Reply:
                 try:
@@ -197,21 +213,15 @@ class Server:
 
             yield Handler(answer, idle_s)
 
-    @contextmanager
-    def _markings(self) -> Iterator[set[int]]:
-        """The tokens of the markings that a connection has begun and not ended: they end with it,
-        because the world may admit nothing until then (RT-26)."""
-        markings: set[int] = set()
-        try:
-            yield markings
-        finally:
-            for token in markings:
-                self._engine.collecting.end(token)
-
     async def _answer(self, request: Message, staged: StagedModules, markings: set[int]) -> Fields:
         match request.get("op"):
             case "send":
                 return await self._send(request)
+            case "deliver":
+                deliveries = read_deliveries(
+                    request, world=self._world, neighbours=self._neighbours
+                )
+                return {"answers": answers_fields(await self._submit(deliveries))}
             case "module":
                 return {"staged": staged.add(field(request, "wasm", bytes))}
             case "apply":
@@ -222,10 +232,16 @@ class Server:
             case "governance":
                 with staged.take() as modules:
                     return {"answer": answer_fields(await self._govern(request, by_hash(modules)))}
+            case "find":
+                return await self._find(request)
+            case "blob":
+                return await self._blob(request)
+            case "head":
+                return await self._head()
             case "snapshot":
                 return await self._make_snapshot()
             case "collect":
-                return await self._collect(request, markings)
+                return await self._collect.answer(request, markings)
             case "retry":
                 return self._run_again(request)
             case "settle" | "attempt" | "tell":
@@ -325,59 +341,36 @@ class Server:
 
         return await asyncio.to_thread(apply_looked, self._path, manifest_input, submit)
 
+    async def _find(self, request: Message) -> Fields:
+        """Answer whether a command was admitted lately (CL-127)."""
+        signature = field(request, "signature", bytes)
+        answer = await asyncio.to_thread(self._engine.find_command, signature)
+        return {"answer": None if answer is None else answer_fields(answer)}
+
+    async def _blob(self, request: Message) -> Fields:
+        """Answer with the bytes of a value, which another node lacks (CL-64); null if this process
+        does not have them."""
+        blob = await asyncio.to_thread(self._engine.find_blob, hash_field(request, "hash"))
+        if blob is not None and len(blob) > BLOB_BYTES_MAX:
+            raise Refused(
+                "the value is too large for a message",
+                expected=f"at most {BLOB_BYTES_MAX} bytes",
+                actual=f"{len(blob)}",
+            )
+        return {"blob": blob}
+
+    async def _head(self) -> Fields:
+        """Answer with the last durable record, once it is sure that this process owns the world
+        (CL-129)."""
+        if self._check_owns is not None:
+            await asyncio.wrap_future(self._engine.between_groups(self._check_owns))
+        return {"head": self._engine.stats().figures.seq}
+
     async def _make_snapshot(self) -> Fields:
         if self._snapshot is None:
             raise BadUsage("this world makes no snapshots")
         snapshot = await asyncio.to_thread(self._snapshot)
         return snapshot.to_message()
-
-    async def _collect(self, request: Message, markings: set[int]) -> Fields:
-        """Answer one step of a client that removes what nothing needs (RT-20 to RT-24)."""
-        match request.get("step"):
-            case "begin":
-                return await self._begin_collection(markings)
-            case "beat":
-                self._engine.collecting.keep_open(field(request, "token", int))
-                return {}
-            case "forget":
-                claimed, token = read_forget(request), field(request, "token", int)
-                rows = self._needed_for(token).may_go(claimed)
-                return {
-                    "gone": await asyncio.wrap_future(self._engine.collecting.forget(token, rows))
-                }
-            case "end":
-                token = field(request, "token", int)
-                self._engine.collecting.end(token)
-                markings.discard(token)
-                return {}
-            case other:
-                raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
-
-    async def _begin_collection(self, markings: set[int]) -> Message:
-        """Begin a marking, then find out what the world needs of what it already has (RT-20a). Its
-        token is in ``markings`` until it ends."""
-        if self._still_needed is None:
-            raise BadUsage("this world removes nothing while it runs")
-        begun = await asyncio.to_thread(self._begin_marking)
-        markings.add(begun.token)
-        try:
-            finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
-            while not (await asyncio.wait({finding}, timeout=BEAT_S))[0]:
-                self._engine.collecting.keep_open(begun.token)
-            self._engine.collecting.keep_open(begun.token)
-            self._marking_needs = begun.token, finding.result()
-        except BaseException:
-            self._engine.collecting.end(begun.token)
-            markings.discard(begun.token)
-            raise
-        return {"token": begun.token, "base": begun.base}
-
-    def _needed_for(self, token: int) -> StillNeeded:
-        """Raises: Unavailable: The marking was given up, or another one has begun."""
-        self._engine.collecting.keep_open(token)
-        if self._marking_needs is None or self._marking_needs[0] != token:
-            raise Unavailable("the marking has only begun (wait for its token, and try again)")
-        return self._marking_needs[1]
 
     def _begin_marking(self) -> Begun:
         collecting = self._engine.collecting
@@ -402,44 +395,17 @@ class Server:
         return self._clients_work
 
     def _manifest(self) -> Fields:
-        figures = self._engine.stats().figures
-        return {
-            "world": self._world,
-            "serial": figures.serial,
-            "controls": figures.controls,
-            "operators": [[operator.name, operator.key] for operator in self._operators],
-            "document": None if figures.manifest is None else figures.manifest.document,
-            "proposed": figures.proposed,
-            "proposals": [proposal_row(proposal) for proposal in figures.proposals],
-        }
+        return manifest_fields(self._world, self._engine.stats().figures, self._operators)
 
     def _status(self) -> Fields:
-        stats = self._engine.stats()
-        figures = stats.figures
         return {
-            "world": self._world,
-            "pid": os.getpid(),
-            "core": core_named(self._engine.host.items()),
-            "seq": figures.seq,
-            "clock_ns": figures.clock_ns,
-            "serial": figures.serial,
-            "controls": figures.controls,
-            "manifest": None if figures.manifest is None else figures.manifest.hash,
-            "cells": figures.cells,
-            "ready_cells": figures.ready_cells,
-            "open_intents": figures.open_intents,
-            "events": figures.events,
-            "receipts": figures.receipts,
-            "steps": figures.steps,
-            "faults": figures.faults,
-            "queued": stats.queued,
-            "queued_bytes": stats.queued_bytes,
-            "frames": stats.frames,
-            "no_room": stats.no_room,
-            "collecting": self._engine.collecting.is_open,
-            "snapshot": None
-            if figures.snapshot is None
-            else [figures.snapshot.seq, figures.snapshot.at, figures.snapshot.document],
+            **status_fields(
+                self._world,
+                self._engine.stats(),
+                core=core_named(self._engine.host.items()),
+                is_collecting=self._engine.collecting.is_open,
+            ),
+            **self._more_status(),
         }
 
     async def _submit(
@@ -450,6 +416,51 @@ class Server:
         lane = self._event_room if is_event else self._urgent_room
         future = await lane.submit(lambda: self._engine.submit(inputs, blobs=blobs))
         return await asyncio.wrap_future(future)
+
+
+def manifest_fields(world: Hash, figures: Figures, operators: Sequence[Principal]) -> Fields:
+    """The answer to ``manifest``."""
+    return {
+        "world": world,
+        "serial": figures.serial,
+        "controls": figures.controls,
+        "operators": [[operator.name, operator.key] for operator in operators],
+        "document": None if figures.manifest is None else figures.manifest.document,
+        "proposed": figures.proposed,
+        "proposals": [proposal_row(proposal) for proposal in figures.proposals],
+    }
+
+
+def status_fields(
+    world: Hash, stats: EngineStats, *, core: str | None, is_collecting: bool
+) -> Fields:
+    """The answer to ``status`` of a process with the kernel ``core``."""
+    figures = stats.figures
+    return {
+        "world": world,
+        "pid": os.getpid(),
+        "core": core,
+        "seq": figures.seq,
+        "clock_ns": figures.clock_ns,
+        "serial": figures.serial,
+        "controls": figures.controls,
+        "manifest": None if figures.manifest is None else figures.manifest.hash,
+        "cells": figures.cells,
+        "ready_cells": figures.ready_cells,
+        "open_intents": figures.open_intents,
+        "events": figures.events,
+        "receipts": figures.receipts,
+        "steps": figures.steps,
+        "faults": figures.faults,
+        "queued": stats.queued,
+        "queued_bytes": stats.queued_bytes,
+        "frames": stats.frames,
+        "no_room": stats.no_room,
+        "collecting": is_collecting,
+        "snapshot": None
+        if figures.snapshot is None
+        else [figures.snapshot.seq, figures.snapshot.at, figures.snapshot.document],
+    }
 
 
 def _names(request: Message, name: str) -> tuple[str, ...]:

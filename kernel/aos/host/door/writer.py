@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nacl.signing import SigningKey
 
@@ -33,7 +33,7 @@ from aos.host.door.protocol import (
     ManifestChanged,
 )
 from aos.host.door.way import BUSY_S, PAUSE_S, SignedState, WaitPatience, Way
-from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.folder import open_folder
 from aos.manifest.effective import Effective
 from aos.manifest.sealed_places import sealing_problem
 from aos.store.errors import WorldIsHeld
@@ -77,11 +77,28 @@ class Item:
     submission_id: str | None = None
 
 
+class WrittenWorld(Protocol):
+    """The world that a ``Writer`` writes to: a ``WorldFolder``, or one that is known by its address
+    alone. ``path`` is for messages, and for what reads the world."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def world(self) -> Hash: ...
+
+    def operator_key(self) -> SigningKey:
+        """The key that signs commands for which none is given. Raises as ``read_key``."""
+
+    def remarks(self) -> list[str]:
+        """As ``WorldFolder.remarks``."""
+
+
 class Writer(Closable):
     """Sends events, applies manifests and submits commands. Made by ``open_writer``; used by one
     thread at a time."""
 
-    def __init__(self, folder: WorldFolder, way: Way, *, is_direct: bool) -> None:
+    def __init__(self, folder: WrittenWorld, way: Way, *, is_direct: bool) -> None:
         self.folder = folder
         self.is_direct = is_direct
         """Whether no process runs the world, so that the store is open here."""

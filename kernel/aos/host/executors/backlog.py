@@ -8,22 +8,23 @@ A task that is held or parked waits until someone asks to retry it (X-16).
 An attempt whose number the journal does not have is journaled before it begins (X-12): the first of
 a task that may run once, and every one after the first.
 
-Of the tasks of a lane, only the first is in a queue (M-5a). A limited effect has a queue for each
-group of its limit (N-65).
+Which task is next, within lanes and limits, is decided by the task bank.
 """
 
 from __future__ import annotations
 
 import enum
-from collections import Counter, deque
+import itertools
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from aos.host.executors.lanes import Lane, Lanes, lane_of, values_at
-from aos.host.executors.limiter import Group, Limit, Limiter
+from aos.host.executors.lanes import group_of, lane_of
+from aos.host.executors.limiter import Limit, Limiter
 from aos.host.executors.task import Halted, Task
+from aos.host.executors.task_bank import BankTask, TaskBank
 from aos.values.digests import Hash
 
 NO_LIMITS: Final[Mapping[str, Limit]] = MappingProxyType({})
@@ -50,16 +51,15 @@ class WorkStage(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Work:
-    """A task and its progress.
+class Work(BankTask):
+    """A task and its progress. It has a place in the bank while it has a slot.
 
     ``attempt`` is the number of the current or next attempt, ``journaled`` the last number that the
     journal has, ``pending_attempt`` a number that waits for the journal. ``problem`` is why the
     last attempt failed. ``since_ns`` is when the process got the attempt, or may begin it after a
     pause, or when the task was held or parked here; 0 before that. ``spent`` attempts do not count
     against the policy. ``halted`` is why it was held or parked last, ``None`` once it has begun to
-    run again. ``lane`` is its lane, if its effect has lanes, and ``group`` its group, if its effect
-    has a limit.
+    run again.
     """
 
     task: Task
@@ -71,11 +71,8 @@ class Work:
     spent: int = 0
     halted: Halted | None = None
     stage: WorkStage = WorkStage.QUEUED
-    has_slot: bool = False
     is_canceled: bool = False
     deaths: int = 0
-    lane: Lane | None = None
-    group: Group | None = None
 
     @property
     def begun(self) -> int:
@@ -94,22 +91,17 @@ class Death:
 
 class Backlog:
     """Decides which tasks run (X-54). ``slots`` is how many calls of each effect may run at once;
-    ``limits`` of effects (N-65) hold too.
-
-    ``due_ns`` is when a rate lets the next task begin; None if none waits for that alone.
-    """
+    ``limits`` of effects (N-65) hold too."""
 
     def __init__(self, limits: Mapping[str, Limit] = NO_LIMITS) -> None:
         self.slots: Mapping[str, int] = {}
-        self.due_ns: int | None = None
-        self._limiter = Limiter(limits)
+        self._limits = limits
+        self._bank: TaskBank[Work] = TaskBank(Limiter(limits))
+        self._arrivals = itertools.count()
         self._work: dict[Hash, Work] = {}
-        self._lanes = Lanes()
-        self._queues: dict[Group, deque[Work]] = {}
-        self._suspects: deque[Work] = deque()
+        self._suspects: dict[Hash, Work] = {}
         self._cancels: deque[Work] = deque()
         self._running: dict[Hash, Work] = {}
-        self._slots_in_use: Counter[str] = Counter()
         self._settling = 0
         self.parked: dict[Hash, Task] = {}
         """Tasks that are not run again in this process, unless someone asks for it."""
@@ -137,25 +129,33 @@ class Backlog:
         """How many tasks are running or have an outcome that waits for the journal."""
         return len(self._running) + self._settling
 
+    @property
+    def due_ns(self) -> int | None:
+        """When a rate lets the next task begin; None if none waits for that."""
+        return self._bank.due_ns()
+
     def add(self, task: Task) -> None:
         """Queue a task, unless it is here already."""
-        if task.intent not in self._work:
-            journaled = task.attempt - 1 if task.begins else task.attempt
-            work = Work(task, task.attempt, journaled, spent=task.spent, halted=task.halted)
-            work.problem = task.problem
-            work.lane = lane_of(task.effect, task.params, task.workflow, task.cell_key)
-            work.group = self._group_of(task)
-            self._work[task.intent] = work
-            self._lanes.add(work.lane, task.intent)
-            if self._lanes.is_first(work.lane, task.intent):
-                self._queue(work).append(work)
-
-    def _group_of(self, task: Task) -> Group | None:
-        limit = self._limiter.limits.get(task.effect.name)
-        if limit is None:
-            return None
-        by = values_at(task.effect, task.params, limit.by) if limit.by else b""
-        return task.effect.name, by
+        if task.intent in self._work:
+            return
+        effect, problem = task.effect, task.problem
+        limit = self._limits.get(effect.name)
+        work = Work(
+            effect.name,
+            (next(self._arrivals),),
+            lane_of(effect, task.params, task.workflow, task.cell_key),
+            None if limit is None else group_of(effect, task.params, limit),
+            task,
+            task.attempt,
+            task.attempt if problem is None and not task.is_once else task.attempt - 1,
+            problem=problem,
+            spent=task.spent,
+            halted=task.halted,
+        )
+        self._work[task.intent] = work
+        if work.lane is not None:
+            self._bank.open(work)
+        self._bank.offer(work)
 
     def halt(self, work: Work, halted: Halted) -> None:
         """Hold or park a task that the process has, or that was about to run."""
@@ -185,14 +185,16 @@ class Backlog:
         work.spent, work.deaths = work.journaled, 0
         work.attempt = work.journaled + 1
         work.problem = None if work.halted is None else work.halted.problem
-        work.stage = WorkStage.QUEUED
-        self._queue(work).append(work)
+        self._offer(work)
         return True
 
-    def _queue(self, work: Work) -> deque[Work]:
+    def _offer(self, work: Work) -> None:
+        """Let a task run again, in its place in the order; a suspect runs alone."""
+        work.stage = WorkStage.QUEUED
         if work.deaths >= SUSPECT_DEATHS:
-            return self._suspects
-        return self._queues.setdefault(work.group or (work.task.effect.name, b""), deque())
+            self._suspects[work.task.intent] = work
+        else:
+            self._bank.offer(work)
 
     def cancel(self, intent: Hash) -> Work | None:
         """Cancel a task. Returns it if it is running, so that the process must be told."""
@@ -205,7 +207,9 @@ class Backlog:
                 return work
             case WorkStage.QUEUED | WorkStage.PARKED:
                 self.parked.pop(intent, None)
-                self._give_up(work)  # its place in a queue is passed over
+                self._suspects.pop(intent, None)
+                self._bank.withdraw(work)
+                self._give_up(work)
             case WorkStage.LOST:
                 self._remove(work)
         return None
@@ -224,47 +228,24 @@ class Backlog:
 
         A task that is BEGINNING must be journaled first: see ``ask`` and ``answered``.
         """
-        self.due_ns = None
-        suspect = self._head(self._suspects)
-        if suspect is not None:
+        bank = self._bank
+        bank.wake(now_ns)
+        if self._suspects:
             if not self._running:
-                yield self._call(self._suspects, now_ns)
+                suspect = min(self._suspects.values(), key=lambda work: work.order)
+                del self._suspects[suspect.task.intent]
+                yield self._begin(suspect, now_ns)
             return
-        for key in list(self._queues):
-            yield from self._ready_of(key, now_ns)
+        for effect in bank.effects:
+            slots = self.slots.get(effect, 0)
+            while bank.places[effect] < slots:
+                work = bank.first(effect, now_ns)
+                if work is None:
+                    break
+                yield self._begin(work, now_ns)
 
-    def _ready_of(self, key: Group, now_ns: int) -> Iterator[Work]:
-        queue, effect = self._queues[key], key[0]
-        slots = self.slots.get(effect, 0)
-        has_taken = False
-        while (work := self._head(queue)) is not None and self._slots_in_use[effect] < slots:
-            at_ns = now_ns if work.group is None else self._limiter.ready_at(work.group, now_ns)
-            if at_ns is None:
-                break
-            if at_ns > now_ns:
-                self.due_ns = at_ns if self.due_ns is None else min(self.due_ns, at_ns)
-                break
-            has_taken = True
-            yield self._call(queue, now_ns)
-        if key[1]:
-            # The groups of an effect take turns at its slots.
-            if not queue:
-                del self._queues[key]
-            elif has_taken:
-                self._queues[key] = self._queues.pop(key)
-
-    @staticmethod
-    def _head(queue: deque[Work]) -> Work | None:
-        while queue and queue[0].stage is not WorkStage.QUEUED:
-            queue.popleft()
-        return queue[0] if queue else None
-
-    def _call(self, queue: deque[Work], now_ns: int) -> Work:
-        work = queue.popleft()
-        work.has_slot = True
-        if work.group is not None:
-            self._limiter.begin(work.group, now_ns)
-        self._slots_in_use[work.task.effect.name] += 1
+    def _begin(self, work: Work, now_ns: int) -> Work:
+        self._bank.begin(work, now_ns)
         self._running[work.task.intent] = work
         work.stage = WorkStage.RUNNING
         if work.attempt > work.journaled:
@@ -275,7 +256,7 @@ class Backlog:
     def ask(self, work: Work, attempt: int, problem: str) -> bool:
         """The process asks for another attempt of a task that it has. False if the request makes no
         sense, for example because its number is not the next."""
-        if work.pending_attempt is not None or not work.has_slot or attempt != work.attempt + 1:
+        if work.pending_attempt is not None or not work.has_place or attempt != work.attempt + 1:
             return False
         work.pending_attempt = attempt
         work.problem = problem
@@ -306,7 +287,7 @@ class Backlog:
         if work.is_canceled:
             self._give_up(work)
         elif is_granted:
-            self._wait_again(work)
+            self._offer(work)
         else:
             self._park(work)
 
@@ -318,10 +299,6 @@ class Backlog:
         work.stage = WorkStage.PARKED
         self.parked[work.task.intent] = work.task
 
-    def _wait_again(self, work: Work) -> None:
-        work.stage = WorkStage.QUEUED
-        self._queue(work).appendleft(work)
-
     def at_work(self, intent: Hash) -> Work | None:
         """Return the task if the process has it, else None."""
         work = self._running.get(intent)
@@ -329,20 +306,18 @@ class Backlog:
 
     def end(self, intent: Hash) -> Work | None:
         """A task has its outcome. Returns it, or None if the process does not have it."""
-        work = self.at_work(intent)
-        if work is not None:
-            self._stop_running(work)
-            work.stage = WorkStage.SETTLING
-            self._settling += 1
+        work = self._running.get(intent)
+        if work is None or work.stage is not WorkStage.RUNNING:
+            return None
+        del self._running[intent]
+        self._bank.leave(work)
+        work.stage = WorkStage.SETTLING
+        self._settling += 1
         return work
 
     def _stop_running(self, work: Work) -> None:
         del self._running[work.task.intent]
-        if work.has_slot:
-            work.has_slot = False
-            self._slots_in_use[work.task.effect.name] -= 1
-            if work.group is not None:
-                self._limiter.end(work.group, has_begun=work.stage is not WorkStage.BEGINNING)
+        self._bank.leave(work, has_begun=work.stage is not WorkStage.BEGINNING)
 
     def forget(self, intent: Hash) -> Work | None:
         """Remove an ended task: it is settled, or will be published again."""
@@ -355,9 +330,7 @@ class Backlog:
     def _remove(self, work: Work) -> None:
         """Remove a task from its lane too: the next one of the lane may run."""
         del self._work[work.task.intent]
-        first = self._lanes.remove(work.lane, work.task.intent)
-        if first is not None and self._work[first].stage is WorkStage.QUEUED:
-            self._queue(self._work[first]).append(self._work[first])
+        self._bank.close(work)
 
     def take_back(self, ending: str, *, is_death: bool) -> Death:
         """The process is gone: queue its tasks again, except those that may run only once.
@@ -366,10 +339,10 @@ class Backlog:
         BEGINNING was not sent yet, and stays so.
         """
         sent = [work for work in self._running.values() if work.stage is WorkStage.RUNNING]
-        is_alone = is_death and sum(work.has_slot for work in sent) == 1
+        is_alone = is_death and sum(work.has_place for work in sent) == 1
         death = Death()
         for work in reversed(sent):
-            had_run = work.has_slot
+            had_run = work.has_place
             self._stop_running(work)
             if not had_run or work.is_canceled:
                 work.stage = WorkStage.CANCELING
@@ -381,6 +354,7 @@ class Backlog:
                 work.deaths += is_death
                 self._repeat(work, ending)
                 if is_alone and work.deaths >= PARKED_DEATHS:
+                    self._suspects.pop(work.task.intent, None)
                     self._park(work)
                     death.cause = work
         return death
@@ -393,4 +367,4 @@ class Backlog:
         else:
             work.attempt += 1
             work.problem = ending
-            self._wait_again(work)
+            self._offer(work)

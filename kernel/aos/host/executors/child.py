@@ -24,6 +24,7 @@ from aos.host.executors.limiter import Limit
 from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.supervisor import Supervisor
 from aos.host.executors.task import (
+    LEASE_LOOK_S,
     ExecutorStats,
     Halted,
     Loss,
@@ -83,6 +84,7 @@ class ChildExecutor:
         self._acks: list[Hash] = []
         self._causes = Causes()
         self.on_stranded: Callable[[], None] = lambda: None
+        self.holds_lease: Callable[[], bool] = lambda: True
         self._turn: asyncio.Handle | None = None
         self._calm = asyncio.Event()
         self._open_outbox: JournalOutbox | None = None
@@ -259,6 +261,9 @@ class ChildExecutor:
             return
         for work in self._backlog.canceling():
             self._process.send(messages.cancel(work))
+        if not self.holds_lease():
+            self._wake_in(LEASE_LOOK_S)
+            return
         for work in self._backlog.ready(time.monotonic_ns()):
             halted = work.halted
             if halted is not None and self.still_lacks(work.task, halted):
@@ -274,12 +279,15 @@ class ChildExecutor:
 
     def _wake_when_due(self) -> None:
         """Dispatch again when a rate lets the next task begin."""
+        due_ns = self._backlog.due_ns
+        self._wake_in(None if due_ns is None else max(0, due_ns - time.monotonic_ns()) / 1e9)
+
+    def _wake_in(self, seconds: float | None) -> None:
+        """Dispatch again after so many seconds; None for never."""
         if self._waking is not None:
             self._waking.cancel()
             self._waking = None
-        due_ns = self._backlog.due_ns
-        if due_ns is not None:
-            seconds = max(0, due_ns - time.monotonic_ns()) / 1e9
+        if seconds is not None:
             self._waking = asyncio.get_running_loop().call_later(seconds, self._plan)
 
     def _journal_attempt(self, work: Work) -> None:

@@ -1,14 +1,16 @@
-"""Lanes: tasks of an effect that run one at a time, in the order of opening (M-5a, AG-85a)."""
+"""The lane of a task, and the group of its limit, by values of its params (M-5a, AG-85a, N-65).
+
+The tasks of a lane run one at a time, in the order of opening.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from aos.host.executors.limiter import Group, Limit
 from aos.manifest.effective import Effect
 from aos.values.cbor import Value, encode
-from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 from aos.values.schema import value_at
 
@@ -42,6 +44,12 @@ def lane_of(effect: Effect, params: bytes, workflow: str, cell_key: bytes) -> La
     return values_at(effect, params, paths) + encode([workflow, cell_key])
 
 
+def group_of(effect: Effect, params: bytes, limit: Limit) -> Group:
+    """The group of a task with these params, whose effect has this limit. Reads the params only if
+    the limit is divided by values of them."""
+    return effect.name, values_at(effect, params, limit.by) if limit.by else b""
+
+
 def values_at(effect: Effect, params: bytes, paths: tuple[str, ...]) -> bytes:
     """The effect's name and the values at ``paths`` of its params, as canonical CBOR."""
     value = effect.params.from_record(params)
@@ -53,31 +61,3 @@ def _at(value: Value, path: str) -> Value:
         return value_at(value, path)
     except ValueProblem:
         return None
-
-
-class Lanes:
-    """The open tasks of each lane. The first of a lane may run; the others wait for its end."""
-
-    def __init__(self) -> None:
-        self._lanes: dict[Lane, OrderedDict[Hash, None]] = {}
-
-    def add(self, lane: Lane | None, intent: Hash) -> None:
-        """Queue an open task; tasks are added in the order of opening."""
-        if lane is not None:
-            self._lanes.setdefault(lane, OrderedDict())[intent] = None
-
-    def is_first(self, lane: Lane | None, intent: Hash) -> bool:
-        """Whether the task is the first of its lane, or has none."""
-        return lane is None or next(iter(self._lanes[lane])) == intent
-
-    def remove(self, lane: Lane | None, intent: Hash) -> Hash | None:
-        """Remove a task that has ended. Return the task that is first now, if it was not before."""
-        if lane is None:
-            return None
-        tasks = self._lanes[lane]
-        was_first = next(iter(tasks)) == intent
-        del tasks[intent]
-        if not tasks:
-            del self._lanes[lane]
-            return None
-        return next(iter(tasks)) if was_first else None

@@ -6,7 +6,6 @@ import asyncio
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -14,10 +13,12 @@ from typing import Final
 from aos.errors import BadUsage
 from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import (
+    LEASE_LOOK_S,
     Configured,
     ExecutorStats,
     Halted,
     Journaling,
+    Leased,
     Report,
     Stranding,
     Task,
@@ -56,7 +57,8 @@ class Pool:
     Call ``start``, then ``use`` with the manifest in force, then ``publish`` with the open tasks;
     ``use`` again when another manifest comes into force. ``on_waiting`` is called when ``waiting``
     grows. ``failed`` gets the exception of an executor that could not take a task after its attempt
-    was journaled.
+    was journaled. No task is handed out while ``holds_lease`` returns False (CL-89): it waits here,
+    or in an executor that has a queue.
     """
 
     def __init__(
@@ -66,11 +68,15 @@ class Pool:
         report: Report = report_to_stderr,
         on_waiting: Callable[[], None] = lambda: None,
         failed: Callable[[Exception], None] | None = None,
+        holds_lease: Callable[[], bool] = lambda: True,
     ) -> None:
         self._executors = tuple(executors)
         self._on_waiting = on_waiting
         self._failed = failed or _raise
         self._report = report
+        self._holds_lease = holds_lease
+        self._without_lease: dict[Hash, Task] = {}
+        self._lease_look: asyncio.TimerHandle | None = None
         self._outbox: JournalOutbox | None = None
         self._beginning: set[Hash] = set()
         self._by_effect: dict[str, TaskExecutor] = {}
@@ -78,9 +84,13 @@ class Pool:
         self._over: dict[Hash, Halted] = {}
         self._reported_effects: set[str] = set()
         self._strandings = [executor for executor in executors if isinstance(executor, Stranding)]
-        self._timings = [executor for executor in executors if isinstance(executor, Timing)]
+        self.timing = next((member for member in executors if isinstance(member, Timing)), None)
+        """The executor of timers, if there is one here."""
         for stranding in self._strandings:
             stranding.on_stranded = on_waiting
+        for member in executors:
+            if isinstance(member, Leased):
+                member.holds_lease = holds_lease
         self._route()
 
     @property
@@ -93,14 +103,13 @@ class Pool:
         }
         return {**self._waiting, **stranded} if stranded else self._waiting
 
-    def ahead(self) -> AbstractSet[Hash]:
-        """Open tasks that wait for a time in the future."""
-        return frozenset[Hash]().union(*(timing.ahead() for timing in self._timings))
+    def is_due(self) -> bool:
+        """Whether the time of a timer has come."""
+        return self.timing is not None and self.timing.is_due()
 
     def next_ns(self) -> int | None:
-        """The time of the first task that waits for a time, in ns since 1970; None without one."""
-        times = (timing.next_ns() for timing in self._timings)
-        return min((time for time in times if time is not None), default=None)
+        """The time of the next timer, in ns since 1970; None without one."""
+        return None if self.timing is None else self.timing.next_ns()
 
     async def start(self, journal: WorkJournal) -> None:
         """Start all executors, or none.
@@ -177,6 +186,8 @@ class Pool:
 
         A task whose attempt must be in the journal first is journaled by its executor or here.
         """
+        if not self._holds_lease():
+            tasks = self._not_held_back(tasks)
         groups: dict[TaskExecutor, list[Task]] = {}
         for task in tasks:
             executor = self._by_effect.get(task.effect.name)
@@ -190,6 +201,34 @@ class Pool:
                 groups.setdefault(executor, []).append(task)
         for executor, group in groups.items():
             executor.publish(group)
+
+    def _not_held_back(self, tasks: Sequence[Task]) -> list[Task]:
+        """Keep tasks until the lease is held again; return those that their executors keep."""
+        passed = []
+        for task in tasks:
+            executor = self._by_effect.get(task.effect.name)
+            if executor is None or isinstance(executor, Leased | Timing):
+                passed.append(task)
+            else:
+                self._without_lease[task.intent] = task
+        self._look_later()
+        return passed
+
+    def _look_later(self) -> None:
+        if self._without_lease and self._lease_look is None:
+            loop = asyncio.get_running_loop()
+            self._lease_look = loop.call_later(LEASE_LOOK_S, self._look_for_lease)
+
+    def _look_for_lease(self) -> None:
+        self._lease_look = None
+        if not self._holds_lease():
+            self._look_later()
+            return
+        tasks, self._without_lease = list(self._without_lease.values()), {}
+        try:
+            self.publish(tasks)
+        except Exception as problem:  # noqa: BLE001  # there is no caller to raise it to
+            self._failed(problem)
 
     def keep_parked(self, task: Task) -> None:
         """Keep a parked task open that may run only once (K-97): no executor gets it."""
@@ -276,16 +315,21 @@ class Pool:
 
     def settled(self, intents: Sequence[Hash]) -> None:
         """Do not count tasks as waiting that were settled elsewhere."""
-        if self._waiting:
+        if self._waiting or self._without_lease:
             for intent in intents:
                 self._waiting.pop(intent, None)
                 self._over.pop(intent, None)
+                self._without_lease.pop(intent, None)
 
     def cancel(self, intents: Sequence[Hash]) -> None:
         """Cancel tasks at their executors."""
         for intent in intents:
             self._waiting.pop(intent, None)
             self._over.pop(intent, None)
+            task = self._without_lease.pop(intent, None)
+            if task is not None:
+                # Its executor settles it as canceled, and does not run it.
+                self._by_effect[task.effect.name].publish([task])
         self._beginning.difference_update(intents)
         for executor in self._executors:
             executor.cancel(intents)
@@ -296,6 +340,9 @@ class Pool:
 
         An attempt that is being journaled may still become durable; then the next start journals it
         as lost (X-14)."""
+        if self._lease_look is not None:
+            self._lease_look.cancel()
+        self._without_lease.clear()
         if self._outbox is not None:
             await self._outbox.drain(0)
         await asyncio.gather(*(executor.stop() for executor in self._executors))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import AttemptInput
@@ -17,6 +16,9 @@ from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
 from aos.values.digests import Hash
 from aos.worker.outcome import Outcome, StreamFrame
+
+LEASE_LOOK_S: Final = 0.1
+"""Interval of looks whether the lease is held again, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +195,51 @@ class Journaling(Protocol):
 
 
 @runtime_checkable
-class Timing(Protocol):
-    """An executor whose tasks wait for a time."""
+class Leased(Protocol):
+    """An executor with a queue, from which it hands out no task while ``holds_lease`` returns False
+    (CL-89). The pool sets it."""
 
-    def ahead(self) -> AbstractSet[Hash]:
-        """The tasks whose time is in the future: there is nothing to do for them now."""
+    holds_lease: Callable[[], bool]
+
+
+@runtime_checkable
+class Timing(Protocol):
+    """The executor of timers, which a world may have many of. It sets only the first ones."""
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all open timers are set."""
+        ...
+
+    def begin(self, ask: Callable[[Hash | None], None]) -> None:
+        """Set no timer yet, and ask for the first ones. ``ask`` gets the place after which the next
+        ones are needed (SN-16), None for the first; ``add_page`` answers it."""
+        ...
+
+    def add_page(self, after: Hash | None, tasks: Sequence[Task], until: Hash | None) -> None:
+        """Set the next timers after a place: with these tasks, all up to ``until`` are set, or all
+        that there are if it is None."""
+        ...
+
+    def is_open(self, intent: Hash) -> bool:
+        """Whether a timer is set or fires, and its end was not told."""
+        ...
+
+    def ended(self, intents: Iterable[Hash]) -> None:
+        """Forget timers that are settled or abandoned."""
+        ...
+
+    def cancel_tasks(self, tasks: Sequence[Task]) -> None:
+        """As ``cancel``, for timers that are not set."""
+        ...
+
+    def is_due(self) -> bool:
+        """Whether the time of an open timer has come, or one fires."""
         ...
 
     def next_ns(self) -> int | None:
-        """The time of the first task, in ns since 1970; None without tasks."""
+        """The time at which the first timer fires, in ns since 1970; None without timers. If none
+        is set yet, no timer fires before the time that is returned."""
         ...
 
 
@@ -209,12 +247,14 @@ class Timing(Protocol):
 class TaskNow:
     """A task and its phase at an executor: it is ``queued``, ``running``, in ``backoff``, ``held``
     or ``parked``, since ``since_ns``, or until then if that is in the future. A queued one is open
-    since then; a held or parked one is so in this process since then."""
+    since then; a held or parked one is so in this process since then. ``problem`` is why it is in
+    backoff, if the journal does not have the reason."""
 
     task: Task
     phase: str
     attempt: int
     since_ns: int
+    problem: str | None = None
 
 
 @runtime_checkable

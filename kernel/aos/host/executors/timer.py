@@ -4,7 +4,14 @@ One heap holds all timers, and one timer of the event loop waits for the first o
 clock stops while the machine sleeps and does not follow changes of the wall clock, so the executor
 reads the wall clock at least every ``RECHECK_S`` seconds.
 
-A world may sleep on a million timers, so each is one row of bytes, and its task is not kept:
+A world may sleep on a million timers, so only the first ones are set: those up to a place in the
+order of SN-16. The kernel has the others. When few are left, the executor asks for more; timers of
+later places that are published are passed over, because a later answer brings them.
+
+    due                                                        asked for when few are left
+    ──▶ firing │ set, in the heap            │ until: in the kernel only ─────────────────▶ time
+
+A timer that is set is one row of bytes, and its task is not kept:
 
     due ns (8 bytes), record that opened it (8), intent (32), opened ns (8), attempt (8), key
 
@@ -16,8 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, Self, assert_never
@@ -43,6 +49,12 @@ DRAIN_S: Final = 2.0
 SETTLING_MAX: Final = 2048
 """Fired timers that may wait for the journal at a time (X-23)."""
 
+HELD_MIN: Final = 1_024
+"""Timers below which the executor asks for more."""
+
+HELD_MAX: Final = 16_384
+"""Timers above which it leaves the later half to the kernel."""
+
 _ROW: Final = Struct(">QQ32sQQ")
 _TIME_MAX: Final = 2**64 - 1
 """The last due time of a row, in the year 2554; the journal refuses a later one as not due."""
@@ -65,6 +77,10 @@ class _Timer:
         key = row[_ROW.size + 1 :].decode() if len(row) > _ROW.size else None
         return cls(Hash(intent), opened_seq, opened_ns, attempt, key)
 
+    @classmethod
+    def of_task(cls, task: Task, key: str | None) -> Self:
+        return cls(task.intent, task.opened_seq, task.opened_ns, task.attempt, key)
+
     def row(self, due_ns: int) -> bytes:
         head = _ROW.pack(
             min(due_ns, _TIME_MAX), self.opened_seq, self.intent, self.opened_ns, self.attempt
@@ -76,14 +92,20 @@ def _due_ns(row: bytes) -> int:
     return int.from_bytes(row[:8], "big")
 
 
+def _place(row: bytes) -> bytes:
+    """The place of the timer of a row (SN-16)."""
+    return row[:8] + row[16:40]
+
+
 def _intent_of(row: bytes) -> Hash:
     return Hash(row[16:48])
 
 
 class TimerExecutor:
-    """The ``TaskExecutor`` of timers. ``clock`` is the wall clock in ns.
+    """The ``TaskExecutor`` of timers, which is ``Timing``. ``clock`` is the wall clock in ns.
 
-    Nothing of it is on the disk: each start sets the timers of all open tasks again (X-23).
+    Nothing of it is on the disk: each start sets the first timers again (X-23). Without ``begin``,
+    it sets all that are published.
     """
 
     name: Final = "timer"
@@ -97,7 +119,13 @@ class TimerExecutor:
         self._report = report
         self._armed: dict[Hash, bytes] = {}  # intent -> its row in the heap
         self._firing: dict[Hash, bool] = {}  # intent -> it was canceled
+        self._ended: set[Hash] = set()  # those that fire, and are settled or abandoned
+        self._delayed: set[Hash] = set()  # those that are set for a later time than their own
         self._heap: list[bytes] = []
+        self._ask: Callable[[Hash | None], None] | None = None
+        self._until: bytes | None = None
+        """The place up to which all open timers are set; None if all of them are."""
+        self._is_asking = False
         self._outbox: JournalOutbox | None = None
         self._alarm: asyncio.Handle | None = None
         self._is_stopping = False
@@ -108,16 +136,66 @@ class TimerExecutor:
     def use(self, effective: Effective) -> None:
         pass
 
+    # The first timers
+
+    def begin(self, ask: Callable[[Hash | None], None]) -> None:
+        self._ask = ask
+        self._until = b""
+
+    def add_page(self, after: Hash | None, tasks: Sequence[Task], until: Hash | None) -> None:
+        self._is_asking = False
+        if (after or b"") == self._until:  # else it has left later ones to the kernel meanwhile
+            self._until = until
+            self.publish(tasks)
+        self._ask_for_more()
+
+    def _ask_for_more(self) -> None:
+        """Ask the kernel for the next timers, if few are left."""
+        is_needed = self._until is not None and len(self._armed) < HELD_MIN
+        if self._ask is not None and is_needed and not (self._is_asking or self._is_stopping):
+            self._is_asking = True
+            self._ask(Hash(self._until) if self._until else None)
+
+    def _leave_later_ones(self) -> None:
+        """Leave the later half to the kernel, if too many are set."""
+        if self._ask is None or len(self._armed) <= HELD_MAX:
+            return
+        rows = [row for intent, row in self._armed.items() if intent not in self._delayed]
+        rows.sort(key=_place)
+        later = rows[HELD_MAX // 2 :]
+        if later:
+            self._until = _place(rows[HELD_MAX // 2 - 1])
+            for row in later:
+                del self._armed[_intent_of(row)]
+            self._make_heap()
+
+    @property
+    def has_all(self) -> bool:
+        return self._until is None
+
+    def is_open(self, intent: Hash) -> bool:
+        return intent in self._armed or (intent in self._firing and intent not in self._ended)
+
+    def ended(self, intents: Iterable[Hash]) -> None:
+        for intent in intents:
+            if intent in self._firing:
+                self._ended.add(intent)
+            elif self._armed.pop(intent, None) is not None:
+                self._delayed.discard(intent)
+        self._ask_for_more()
+
+    # All executors
+
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Set a timer for each task."""
+        """Set a timer for each task, unless its place is later than those that are set."""
         for task in tasks:
             if task.intent in self._armed or task.intent in self._firing:
                 continue
             params: Any = decode_record(task.params)
-            self._set(
-                _Timer(task.intent, task.opened_seq, task.opened_ns, task.attempt, params["key"]),
-                params["deliver_at_ns"],
-            )
+            row = _Timer.of_task(task, params["key"]).row(params["deliver_at_ns"])
+            if self._until is None or _place(row) <= self._until:
+                self._set(task.intent, row)
+        self._leave_later_ones()
         self._arm()
 
     def cancel(self, intents: Sequence[Hash]) -> None:
@@ -128,10 +206,18 @@ class TimerExecutor:
             if intent in self._firing:
                 self._firing[intent] = True
             if row is not None:
-                failure = AttemptFailure(
-                    code=CANCELED, message="the timer was canceled", retryable=False
-                )
-                self._settle(_Timer.of(row), CANCELED, failure.payload(), self._clock())
+                self._cancel(_Timer.of(row))
+        self._ask_for_more()
+
+    def cancel_tasks(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            if task.intent not in self._firing:
+                self._armed.pop(task.intent, None)
+                self._cancel(_Timer.of_task(task, None))
+
+    def _cancel(self, timer: _Timer) -> None:
+        failure = AttemptFailure(code=CANCELED, message="the timer was canceled", retryable=False)
+        self._settle(timer, CANCELED, failure.payload(), self._clock())
 
     async def stop(self) -> None:
         """Fire no more, and wait for pending outcomes."""
@@ -142,27 +228,31 @@ class TimerExecutor:
             await self._outbox.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
+        """Of the timers, those that are set."""
         settled = 0 if self._outbox is None else self._outbox.settled
         return ExecutorStats(
             running=len(self._armed) + len(self._firing), queued=0, settled=settled
         )
 
-    def ahead(self) -> AbstractSet[Hash]:
-        """The timers, if none of them is due."""
-        # With a task that is due, none counts as ahead: the caller asks again once it is settled.
+    def is_due(self) -> bool:
         due_ns = self.next_ns()
-        is_due = due_ns is not None and due_ns <= self._clock()
-        return frozenset() if is_due else self._armed.keys()
+        return bool(self._firing) or (due_ns is not None and due_ns <= self._clock())
 
     def next_ns(self) -> int | None:
-        """The time at which the first timer fires, in ns since 1970; None without timers."""
         while self._heap and not self._is_armed(self._heap[0]):
             heapq.heappop(self._heap)
-        return _due_ns(self._heap[0]) if self._heap else None
+        if self._heap:
+            return _due_ns(self._heap[0])
+        return None if self._until is None else _due_ns(self._until)
 
-    def _set(self, timer: _Timer, due_ns: int) -> None:
-        row = self._armed[timer.intent] = timer.row(due_ns)
+    def _set(self, intent: Hash, row: bytes) -> None:
+        self._armed[intent] = row
         heapq.heappush(self._heap, row)
+
+    def _make_heap(self) -> None:
+        """Make the heap without timers that are not set any more."""
+        self._heap = list(self._armed.values())
+        heapq.heapify(self._heap)
 
     def _is_armed(self, row: bytes) -> bool:
         """Whether the timer of a row of the heap was not canceled."""
@@ -177,8 +267,7 @@ class TimerExecutor:
             return
         # Canceled timers stay in the heap until their time, unless they are most of it.
         if len(self._heap) > 2 * len(self._armed) + SETTLING_MAX:
-            self._heap = [row for row in self._heap if self._is_armed(row)]
-            heapq.heapify(self._heap)
+            self._make_heap()
         if self._heap and len(self._firing) < SETTLING_MAX:
             wait_s = (_due_ns(self._heap[0]) - self._clock()) / NS_PER_S
             loop = asyncio.get_running_loop()
@@ -197,8 +286,10 @@ class TimerExecutor:
             if self._is_armed(row):
                 timer = _Timer.of(row)
                 del self._armed[timer.intent]
+                self._delayed.discard(timer.intent)
                 payload = encode({"delivered_at_ns": now, "key": timer.key})
                 self._settle(timer, "ok", payload, now)
+        self._ask_for_more()
         self._arm()
 
     def _settle(self, timer: _Timer, status: str, payload: bytes, now: int) -> None:
@@ -216,6 +307,7 @@ class TimerExecutor:
 
         def on_end(outcome: Outcome, answer: Answer | None) -> None:
             is_canceled = self._firing.pop(timer.intent)
+            self._ended.discard(timer.intent)
             if answer is not None and not is_canceled:
                 self._answered(timer, outcome, answer)
             self._arm()
@@ -227,7 +319,8 @@ class TimerExecutor:
         match answer:
             case Refusal(rule=Rule.TIMER_IS_NOT_DUE):
                 # The wall clock was set back after we had read it (X-22).
-                self._set(timer, self._clock() + NS_PER_S)
+                self._delayed.add(timer.intent)
+                self._set(timer.intent, timer.row(self._clock() + NS_PER_S))
             case Admitted() | Duplicate() | Refusal():
                 self._outbox.tell_answer(outcome, answer)
             case _:

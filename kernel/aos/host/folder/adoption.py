@@ -25,7 +25,7 @@ from aos.errors import Damage, Refused, Unavailable
 from aos.host.folder.folder import KEYS
 from aos.shell_text import shell_word
 from aos.store.errors import NoRoom
-from aos.store.lmdb_store import LmdbStore
+from aos.store.lmdb_store import LOG_PLACE, LmdbStore
 from aos.store.plain_files import PlainFolder
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import ValueProblem
@@ -87,11 +87,14 @@ def set_origin(origin: Origin, store: LmdbStore) -> None:
 
 
 def origin_of(world_file: Path, store: LmdbStore) -> Origin | None:
-    """How the world came here; None if it is adopted, or an earlier release wrote it.
+    """How the world came here; None if it is adopted, an earlier release wrote it, or it is
+    replicated: then its log decides which node writes it (CL-158).
 
     Raises:
         Damage: The row is invalid.
     """
+    if store.meta_get(LOG_PLACE) is not None:
+        return None
     row = _read(store)
     if row is None:
         return None

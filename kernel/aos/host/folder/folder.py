@@ -41,15 +41,74 @@ if TYPE_CHECKING:  # only ``open_store`` needs them
 FORMAT: Final = 1
 WORLD_FILE: Final = "world.json"
 UNFINISHED_FILE: Final = "world.json.unfinished"
+GROUP_FILE: Final = "group.json"
+"""In place of ``WORLD_FILE``: the folder has a group of worlds (spec/groups.md)."""
+UNFINISHED_GROUP_FILE: Final = "group.json.unfinished"
+REPLICA_FILE: Final = "replica.json"
+"""Next to ``WORLD_FILE``: the folder is that of a node of a replicated world (spec/cluster.md)."""
 KEYS: Final = "keys"
 WORLD_KEY: Final = "world.key"
+OPERATOR_KEY: Final = "operator.key"
 EXECUTORS: Final = "executors"
 STORE: Final = "store"
 SOCKET: Final = "aos.sock"
 SEED_BYTES: Final = 32
 _OTHERS_WRITE: Final = 0o022
 _KEY_BYTES_MAX: Final = 256
-WORLD_FILE_BYTES_MAX: Final = 64 * 1024
+FILE_BYTES_MAX: Final = 64 * 1024
+"""The longest JSON file of a folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """A small JSON file of a folder that has a ``subject``: a world, a group or a node. A newer
+    release raises the ``format`` in it; this one reads that one. ``advice`` is for a damaged file.
+    """
+
+    name: str
+    subject: str
+    format: int = 1
+    advice: str = ""
+
+    def read(self, folder: Path) -> object | None:
+        """Read the file; None if there is none. The value is JSON of any shape, of this format if
+        it has one.
+
+        Raises:
+            Refused: A newer release wrote it.
+            Damage: It is not a regular file, has more than 64 KiB, or is not JSON.
+            Unavailable: It cannot be read.
+        """
+        file = folder / self.name
+        try:
+            with PlainFolder.at_user_path(folder) as plain:
+                data = plain.read(self.name, FILE_BYTES_MAX)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
+        try:
+            value = parse_json(data.decode(), max_bytes=FILE_BYTES_MAX)
+        except (ValueProblem, UnicodeDecodeError) as error:
+            raise self.damage(folder, f"the file is not JSON: {error}") from error
+        match value:
+            case {"format": int(number)} if number > self.format:
+                raise Refused(
+                    f"a newer release made this {self.subject}",
+                    location=str(file),
+                    expected=f"format {self.format}",
+                    actual=f"format {number}",
+                    hint="use that release",
+                )
+        return () if value is None else value  # null is of another shape, and no missing file
+
+    def damage(self, folder: Path, problem: str) -> Damage:
+        """The error of a file that cannot be used."""
+        advice = f" ({self.advice})" if self.advice else ""
+        return Damage(f"{folder / self.name}: {problem}{advice}")
+
+
+_FILE: Final = JsonFile(name=WORLD_FILE, subject="world", format=FORMAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +132,7 @@ class WorldFolder:
 
     def operator_key(self) -> SigningKey:
         """Raises as ``read_key``."""
-        return self.key("operator.key")
+        return self.key(OPERATOR_KEY)
 
     def key(self, name: str) -> SigningKey:
         """Read the secret key in this file of ``keys``, or of a folder in it.
@@ -115,13 +174,14 @@ class WorldFolder:
         """Open the store; a writer must hold the world's lock.
 
         Raises:
-            Refused: It is to be written, not adopted here, and ``in_any_place`` is not set.
+            Refused: It is to be written, ``in_any_place`` is not set, and it is not adopted here or
+                is that of a replicated world (CL-98).
             Damage: It is missing or cannot be read, or belongs to another world.
             Unavailable: It cannot be opened now.
         """
         # Every command opens a folder. The client of a running world does not open its store.
         from aos.host.folder.adoption import check_place  # noqa: PLC0415
-        from aos.store.lmdb_store import LmdbStore  # noqa: PLC0415
+        from aos.store.lmdb_store import LOG_PLACE, LmdbStore  # noqa: PLC0415
 
         store = LmdbStore.open(self.path / STORE, readonly=readonly)
         try:
@@ -130,10 +190,32 @@ class WorldFolder:
                 check_world(head, self.world)
             if not (readonly or in_any_place):
                 check_place(self.path / WORLD_FILE, store)
+                if store.meta_get(LOG_PLACE) is not None:
+                    raise Refused(
+                        "this world is replicated, so nothing writes to this folder but its node: "
+                        "the journal of the other nodes would not have it",
+                        location=str(self.path),
+                        hint=f"run it: aos run --world {shell_word(self.path)}; or ask the node "
+                        "that owns the world"
+                        if is_replicated(self.path)
+                        else f"{REPLICA_FILE} is missing from this folder: restore it from a "
+                        "backup, or make the node again: aos join",
+                    )
         except BaseException:
             store.close()
             raise
         return store
+
+
+def is_group(path: Path) -> bool:
+    """Whether a folder is that of a group. A command for worlds imports no more than this."""
+    return os.path.lexists(path / GROUP_FILE)
+
+
+def is_replicated(path: Path) -> bool:
+    """Whether a folder is that of a node of a replicated world. A command for worlds imports no
+    more than this."""
+    return os.path.lexists(path / REPLICA_FILE)
 
 
 def check_world(head: Head, world: Hash) -> None:
@@ -156,31 +238,14 @@ def open_folder(path: Path) -> WorldFolder:
         Refused: A newer release created it.
         Damage: Its ``world.json`` is not a regular file, is too large, or is invalid.
     """
-    file = path / WORLD_FILE
-    try:
-        with PlainFolder.at_user_path(path) as folder:
-            data = folder.read(WORLD_FILE, WORLD_FILE_BYTES_MAX)
-    except (FileNotFoundError, NotADirectoryError):
-        raise BadUsage(no_world_text(path)) from None
-    except OSError as error:
-        raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
-    try:
-        value = parse_json(data.decode(), max_bytes=WORLD_FILE_BYTES_MAX)
-    except (ValueProblem, UnicodeDecodeError) as error:
-        raise Damage(f"{file}: the file is not JSON: {error}") from error
+    value = _FILE.read(path)
+    if value is None:
+        raise BadUsage(no_world_text(path))
     match value:
-        case {"format": int(number)} if number > FORMAT:
-            raise Refused(
-                "a newer release made this world",
-                location=str(file),
-                expected=f"format {FORMAT}",
-                actual=f"format {number}",
-                hint="use that release",
-            )
         case {"format": 1, "world": str(world), "created": str(created), **more}:
             executor_keys: Any = more.get("executors", {})
         case _:
-            raise Damage(f"{file}: expected {{format, world, created}}, found something else")
+            raise _FILE.damage(path, "expected {format, world, created}, found something else")
     try:
         executors = {str(name): parse_key(key) for name, key in executor_keys.items()}
         return WorldFolder(
@@ -190,7 +255,7 @@ def open_folder(path: Path) -> WorldFolder:
             executors=MappingProxyType(executors),
         )
     except (ValueProblem, ValueError, AttributeError, TypeError) as problem:
-        raise Damage(f"{file}: {problem}") from problem
+        raise _FILE.damage(path, str(problem)) from problem
 
 
 def _check_keys(folder: PlainFolder) -> None:
@@ -273,6 +338,16 @@ def no_world_text(path: Path) -> str:
         return (
             f"{path}: there is no such folder (make a world: aos init {word}; "
             "or name another with --world or AOS_WORLD)"
+        )
+    if is_group(path):
+        return (
+            f"{path}: expected the folder of a world, found a group of worlds "
+            f"(name one of them: --world {shell_word(path / '000')})"
+        )
+    if os.path.lexists(path / UNFINISHED_GROUP_FILE):
+        return (
+            f"{path}: this group is not finished: its creation was interrupted, or is in progress "
+            "(run aos init with the same options again; it finishes the group)"
         )
     if os.path.lexists(path / UNFINISHED_FILE):
         return (

@@ -20,17 +20,23 @@ from nacl.signing import SigningKey
 
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.inputs import GenesisInput
-from aos.core.journal.records import Principal
+from aos.core.journal.records import Principal, Stamp
 from aos.core.kernel import genesis
+from aos.core.pending import Sealed
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.folder.folder import (
     EXECUTORS,
     FORMAT,
+    GROUP_FILE,
     KEYS,
+    OPERATOR_KEY,
+    REPLICA_FILE,
     SEED_BYTES,
     STORE,
     UNFINISHED_FILE,
+    UNFINISHED_GROUP_FILE,
     WORLD_FILE,
+    WORLD_KEY,
     WorldFolder,
     key_file,
     no_world_text,
@@ -44,6 +50,9 @@ from aos.values.digests import hash_text
 
 NONCE_BYTES: Final = 32
 
+REPLICA_FILES: Final = (REPLICA_FILE, f"{REPLICA_FILE}.part")
+"""Files that the folder of a node has, too, and perhaps before it is finished."""
+
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 
 
@@ -53,20 +62,25 @@ def init_world(
     operator: str = "operator",
     executors: Sequence[str] = (),
     sources: Sources | None = None,
+    keys_of: WorldFolder | None = None,
 ) -> WorldFolder:
     """Create a world in an empty or new folder: keys, and a store with the genesis record.
 
     ``operator`` is the name of the operator, who may apply manifests. Each of ``executors`` gets
-    its own key, for ``manifest.executors``.
+    its own key, for ``manifest.executors``. With ``keys_of``, the keys are those of that world,
+    which has the same executors.
 
     Raises:
         Refused: The folder is not empty. Nothing has changed.
         BadUsage: A name is invalid. Nothing has changed.
+        AosError: A key of ``keys_of`` cannot be read. Nothing has changed.
         Unavailable: The folder cannot be created or written. Its partial files have been removed.
     """
     check_names(operator, executors)
     with making(path):
-        folder = _fill(path, operator, executors, sources or Sources())
+        chance = sources or Sources()
+        keys = make_keys(path, operator, executors, chance, keys_of=keys_of)
+        folder = _fill(path, keys, chance)
         with folder.open_store():
             pass  # opening for writing adopts it
         return folder
@@ -124,6 +138,8 @@ def _take_folder(path: Path) -> int:
     names = sorted(entry.name for entry in path.iterdir())
     if WORLD_FILE in names:
         raise Refused(f"{path}: there is a world already; nothing was changed")
+    if GROUP_FILE in names or UNFINISHED_GROUP_FILE in names:
+        raise Refused(f"{path}: there is a group of worlds already; nothing was changed")
     if UNFINISHED_FILE in names:
         mark = _take_abandoned(path, names)
         if mark is None:
@@ -155,7 +171,7 @@ def _take_folder(path: Path) -> int:
 def _take_abandoned(path: Path, names: Sequence[str]) -> int | None:
     """Lock the marker of a world whose creator was killed, and remove what it had made; None if
     another process is creating it, or the folder has more than that."""
-    if not {KEYS, STORE, UNFINISHED_FILE}.issuperset(names):
+    if not {KEYS, STORE, UNFINISHED_FILE, *REPLICA_FILES}.issuperset(names):
         return None
     with PlainFolder.at_user_path(path) as folder:
         try:
@@ -170,6 +186,8 @@ def _take_abandoned(path: Path, names: Sequence[str]) -> int | None:
             for name in (KEYS, STORE):
                 folder.check_folder(name)
                 shutil.rmtree(path / name, ignore_errors=True)
+            for name in REPLICA_FILES:
+                folder.remove(name)
             os.ftruncate(mark, 0)
         except BlockingIOError:
             os.close(mark)
@@ -189,23 +207,47 @@ class Keys:
     executors: Mapping[str, bytes]
 
 
-def make_keys(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> Keys:
-    """Make the keys of a new world in its folder."""
+def make_keys(
+    path: Path,
+    operator: str,
+    executors: Sequence[str],
+    sources: Sources,
+    *,
+    keys_of: WorldFolder | None = None,
+) -> Keys:
+    """Make the keys of a new world in its folder, or copy those of ``keys_of``. Raises as
+    ``WorldFolder.key``."""
+
+    def make(folder: PlainFolder, name: str, file: str) -> SigningKey:
+        key = SigningKey(sources.random(SEED_BYTES)) if keys_of is None else keys_of.key(file)
+        folder.put(name, key_file(key))
+        return key
+
     executor_keys: dict[str, bytes] = {}
     with PlainFolder.at_user_path(path) as folder, folder.inner(KEYS, make=True) as keys:
-        world_key = _make_key(keys, "world.key", sources)
-        operator_key = _make_key(keys, "operator.key", sources)
+        world_key = make(keys, WORLD_KEY, WORLD_KEY)
+        operator_key = make(keys, OPERATOR_KEY, OPERATOR_KEY)
         if executors:
             with keys.inner(EXECUTORS, make=True) as below:
                 for name in executors:
-                    key = _make_key(below, f"{name}.key", sources)
+                    file = f"{name}.key"
+                    key = make(below, file, f"{EXECUTORS}/{file}")
                     executor_keys[name] = bytes(key.verify_key)
     operators = (Principal(operator, bytes(operator_key.verify_key)),)
     return Keys(world=world_key, operators=operators, executors=executor_keys)
 
 
-def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> WorldFolder:
-    keys = make_keys(path, operator, executors, sources)
+def _fill(path: Path, keys: Keys, sources: Sources) -> WorldFolder:
+    sealed, stamp = new_genesis(keys, sources)
+    with LmdbStore.create(path / STORE) as store:
+        store.append([sealed], Head.of(sealed.tip).signed(keys.world), expected=NO_FRAME)
+    folder = new_folder(path, keys, sealed, stamp)
+    finish(folder, keys.operators)
+    return folder
+
+
+def new_genesis(keys: Keys, sources: Sources) -> tuple[Sealed, Stamp]:
+    """Return the first frame of a new world with these keys, and its time."""
     world_key, operators = keys.world, keys.operators
     nonce, public = sources.random(NONCE_BYTES), bytes(world_key.verify_key)
     message = GenesisInput.message(nonce, public, operators)
@@ -216,18 +258,18 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
         signature=world_key.sign(message).signature,
     )
     stamp = sources.stamp()
-    sealed = genesis(genesis_input, stamp, sources.salt())
-    with LmdbStore.create(path / STORE) as store:
-        store.append([sealed], Head.of(sealed.tip).signed(world_key), expected=NO_FRAME)
+    return genesis(genesis_input, stamp, sources.salt()), stamp
+
+
+def new_folder(path: Path, keys: Keys, sealed: Sealed, stamp: Stamp) -> WorldFolder:
+    """The folder of a new world, which is not finished."""
     created = datetime.fromtimestamp(stamp.ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
-    folder = WorldFolder(
+    return WorldFolder(
         path=path,
         world=sealed.tip.world,
         created=created,
         executors=MappingProxyType(dict(keys.executors)),
     )
-    finish(folder, operators)
-    return folder
 
 
 def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
@@ -259,15 +301,9 @@ def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
         parent.sync()
 
 
-def _make_key(folder: PlainFolder, name: str, sources: Sources) -> SigningKey:
-    key = SigningKey(sources.random(SEED_BYTES))
-    folder.put(name, key_file(key))
-    return key
-
-
 def _take_away(path: Path) -> None:
     """Remove the files that ``_fill`` wrote into an empty folder. The folder itself is kept."""
     for name in (KEYS, STORE):
         shutil.rmtree(path / name, ignore_errors=True)
-    for name in (WORLD_FILE, UNFINISHED_FILE):
+    for name in (WORLD_FILE, UNFINISHED_FILE, *REPLICA_FILES):
         (path / name).unlink(missing_ok=True)

@@ -189,14 +189,20 @@ def _follow(
 def _follow_stored(
     store: Store, tip: Tip, head: Head, kernel: FollowsStored, progress: Progress | None
 ) -> None:
-    for stored in store.stored_frames(tip.seq + 1, head.seq) if tip.seq < head.seq else ():
-        try:
-            kernel.follow_stored(stored)
-        except Damage:
-            store.frame_at(stored.first)  # if it cannot be read, this names its place
-            raise
+    at = tip.seq
+
+    def followed(seq: int) -> None:
+        nonlocal at
+        at = seq
         if progress is not None:
-            progress(stored.last, head.seq)
+            progress(seq, head.seq)
+
+    try:
+        if at < head.seq:
+            kernel.follow_stored(store.stored_frames(at + 1, head.seq), followed)
+    except Damage:
+        store.frame_at(at + 1)  # if it cannot be read, this names its place
+        raise
 
 
 def check_end(tip: Tip, world_key: bytes, head: Head) -> None:

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aos.core.journal.frame import Tip
 from aos.core.journal.merkle import Tree
 from aos.core.limits import LIMITS, Limits
-from aos.core.snapshot.load import has_maps
 from aos.core.state.cells import RESTING_MAX
 from aos.core.state.state import State
 from aos.errors import Damage, Pruned
@@ -22,19 +21,14 @@ from aos.store.rows import SnapshotRow
 from aos.store.store import Store
 from aos.store.stored_world import finding, first_world
 from aos.values.cbor import decode_record
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from aos.fastcore.buffer import CoreCode
     from aos.fastcore.fold_core import FoldCore
     from aos.sandbox.cache import ModuleCache
-
-LEAF_BYTES_KEPT: Final = 64 * 1024 * 1024
-"""Bytes of the leaves of each index that a fold keeps in memory: most cells of a leaf change, and
-reading it again for each of them would take most of the time."""
 
 T = TypeVar("T")
 
@@ -45,12 +39,11 @@ class _Abandoned(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondSnapshot:
-    """A snapshot that the second kernel took: its document, the blobs that the last one may not
-    have, by hash, the document last; where the journal ends, by whose key, and how many cells there
-    are."""
+    """A snapshot that the second kernel took: its document and the document's bytes; where the
+    journal ends, by whose key, and how many cells there are."""
 
     document: Hash
-    blobs: Mapping[Hash, bytes]
+    size: int
     tip: Tip
     world_key: bytes
     cells: int
@@ -79,7 +72,7 @@ class SecondFold:
             BadUsage: ``AOS_CORE`` names no kernel, or ``AOS_CORE_MEMORY_MIB`` is invalid.
             Damage: The second kernel of this installation was altered.
         """
-        code = self._code(store, row, last)
+        code = self._code(row, last)
         if code is None:
             return None
         # The engine is slow to import.
@@ -95,16 +88,32 @@ class SecondFold:
 
         return self._folded(code, store, row, last, on_frame=on_frame, end=read_state)
 
-    def snapshot(self, store: Store, row: SnapshotRow | None, last: int) -> SecondSnapshot | None:
-        """Take a snapshot after record ``last``, which ends a frame. Otherwise as ``state``."""
-        code = self._code(store, row, last)
+    def snapshot(
+        self,
+        store: Store,
+        row: SnapshotRow | None,
+        last: int,
+        put: Callable[[bytes], Hash],
+        *,
+        format: int | None = None,
+    ) -> SecondSnapshot | None:
+        """Take a snapshot after record ``last``, which ends a frame; ``put`` and ``format`` are as
+        for ``take`` of the reference. ``put`` is called on another thread, and may get blobs of a
+        snapshot that then cannot be taken; what it raises passes through. Otherwise as ``state``.
+        """
+        code = self._code(row, last)
         if code is None:
             return None
-        return self._folded(code, store, row, last, on_frame=_no_one, end=_snapshot)
+        return self._folded(
+            code,
+            store,
+            row,
+            last,
+            on_frame=_no_one,
+            end=lambda core: _snapshot(core, put, format),
+        )
 
-    def _code(self, store: Store, row: SnapshotRow | None, last: int) -> CoreCode | None:
-        if row is not None and has_maps(row.document, store.blob):
-            return None  # it exports no open work of cells at rest
+    def _code(self, row: SnapshotRow | None, last: int) -> CoreCode | None:
         records = last - (0 if row is None else row.at)
         return reading_code(records, cache=self._cache, note=self.note)
 
@@ -172,7 +181,7 @@ def _frames_folded(
         core.load(row.document)
     # As a reader's state, which may continue from a snapshot that is recorded later.
     core.keep(RESTING_MAX, spills=True)
-    core.keep_leaves(LEAF_BYTES_KEPT)
+    core.keep_leaves(keeps=True)
     first = 1 if row is None else row.at + 1
     for stored in store.stored_frames(first, last) if first <= last else ():
         if stored.last > last:
@@ -181,15 +190,15 @@ def _frames_folded(
         yield stored.last
 
 
-def _snapshot(core: FoldCore) -> SecondSnapshot:
-    taken = core.take()
+def _snapshot(core: FoldCore, put: Callable[[bytes], Hash], format: int | None) -> SecondSnapshot:
+    taken = core.take(put, format)
     # The core has just written it.
-    fields: Any = decode_record(taken.blobs[taken.document])
+    fields: Any = decode_record(taken.document)
     size, peaks = fields["log"]
     log = Tree(size, tuple(map(Hash, peaks)))
     return SecondSnapshot(
-        document=taken.document,
-        blobs=taken.blobs,
+        document=content_hash(taken.document),
+        size=len(taken.document),
         tip=Tip(world=Hash(fields["world"]), seq=taken.at, frame=taken.frame, log=log),
         world_key=fields["world_key"],
         cells=sum(count for _, _, count, *_ in fields["cells"].values()),

@@ -7,11 +7,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nacl.signing import SigningKey
 
-from aos.core.state.state import State
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.folder.adoption import Origin, origin_of, settle
 from aos.host.folder.folder import (
@@ -20,6 +19,7 @@ from aos.host.folder.folder import (
     WORLD_FILE,
     WORLD_KEY,
     WorldFolder,
+    is_replicated,
     key_file,
     open_folder,
     read_key,
@@ -28,6 +28,10 @@ from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.folder.second_fold import SecondFold
 from aos.manifest.keys import key_text
 from aos.store.lock import world_locked
+
+if TYPE_CHECKING:
+    from aos.core.kernel_protocol import KernelFigures
+    from aos.core.state.state import State
 
 _SUFFIX: Final = ".key"
 
@@ -45,12 +49,16 @@ class Adopted:
 
 
 def origin_at(path: Path) -> Origin | None:
-    """How the world at ``path`` came there; None if it is adopted. Takes no lock.
+    """How the world at ``path`` came there; None if it is adopted, or replicated: the log, and not
+    the folder, has one writer (spec/cluster.md, CL-90). Takes no lock.
 
     Raises:
         BadUsage, Refused, Damage, Unavailable: As ``open_folder``, and the store cannot be read.
     """
-    with open_folder(path).open_store(readonly=True) as store:
+    folder = open_folder(path)
+    if is_replicated(path):
+        return None
+    with folder.open_store(readonly=True) as store:
         return origin_of(path / WORLD_FILE, store)
 
 
@@ -75,11 +83,10 @@ def adopt_world(
         state = restore(store, folder.world, progress=progress, second=second)
         new_keys: dict[str, SigningKey] = {}
         if keys is not None:
-            new_keys = _keys_to_copy(folder, keys, state)
+            new_keys = keys_to_copy(folder, keys, state)
         key = new_keys.get("world.key") or _own_key(folder)
         check_key(state.world_key, key)
-        for name, new_key in new_keys.items():
-            _write(folder, name, new_key)
+        copy_keys(folder, new_keys)
         if origin is not None:
             settle(path / WORLD_FILE, store)
         return Adopted(
@@ -105,8 +112,16 @@ def _own_key(folder: WorldFolder) -> SigningKey:
         ) from problem
 
 
-def _keys_to_copy(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningKey]:
-    """The keys to copy, all of them checked, by file name in ``keys/``."""
+def keys_to_copy(
+    folder: WorldFolder, keys: Path, state: State | KernelFigures
+) -> dict[str, SigningKey]:
+    """Return the keys to copy from the folder ``keys`` into that of a world, all of them checked,
+    by file name in ``keys/``.
+
+    Raises:
+        BadUsage: There is no folder ``keys``.
+        Refused: A key is not this world's, or there is another one already.
+    """
     if not keys.is_dir():
         raise BadUsage(f"{keys}: expected a folder with world.key in it, found none")
     operators = {operator.key: operator.name for operator in state.operators}
@@ -149,7 +164,25 @@ def _names(keys: Path) -> Iterator[str]:
                 yield f"{EXECUTORS}/{file.name}"
 
 
-def _executors(folder: WorldFolder, state: State) -> Mapping[str, tuple[bytes, ...]]:
+def executor_keys(keys: Path) -> dict[str, bytes]:
+    """Return the public keys of the executors in a folder of keys, by name. Raises as
+    ``read_key``."""
+    names = [name for name in _names(keys) if name.startswith(f"{EXECUTORS}/")]
+    return {
+        Path(name).name.removesuffix(_SUFFIX): bytes(read_key(keys / name).verify_key)
+        for name in names
+    }
+
+
+def copy_keys(folder: WorldFolder, new_keys: Mapping[str, SigningKey]) -> None:
+    """Write keys into the folder of a world, each atomically. Raises Unavailable."""
+    for name, key in new_keys.items():
+        _write(folder, name, key)
+
+
+def _executors(
+    folder: WorldFolder, state: State | KernelFigures
+) -> Mapping[str, tuple[bytes, ...]]:
     """The public keys that each executor may have here: those created with the world, and those of
     the manifest in force."""
     keys_by_executor: dict[str, tuple[bytes, ...]] = {

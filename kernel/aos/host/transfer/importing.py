@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
-from aos.core.journal.inputs import ERASE
-from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Control, Fork, Governance, Manifest, Record, Snapshot
+from aos.core.journal.records import Record
 from aos.core.journal.signing import SIGNATURE_BYTES
 from aos.core.kernel import open_kernel
 from aos.core.kernel_protocol import KernelProtocol
 from aos.core.pending import Sealed
 from aos.core.snapshot.load import load
 from aos.core.state.state import Mark
-from aos.errors import BadUsage, Damage, Erased, Refused
+from aos.errors import BadUsage, Damage, Refused
 from aos.host.folder.adoption import Origin, set_origin
 from aos.host.folder.folder import KEYS, STORE, WorldFolder
 from aos.host.folder.making import finish, making
 from aos.host.folder.restore import Progress
+from aos.host.transfer.intake import FrameIntake, Values
 from aos.manifest.judging import judge
-from aos.read.lens.record_finding import references
 from aos.store.bundle.reader import Bundle, open_bundle
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import Hash, hash_text
@@ -164,94 +161,48 @@ def _check_manifests(bundle: Bundle, mark: Mark, manifests: AbstractSet[Hash]) -
         )
 
 
-class Values(Protocol):
-    """The source of the journal's values."""
-
-    def blob(self, hash: Hash, /) -> bytes:
-        """Return the bytes of a value of the journal.
-
-        Raises:
-            Erased: They were erased.
-            Damage: They are missing or altered.
-        """
-
-
-@dataclass(slots=True)
-class Intake:
+class Intake(FrameIntake):
     """Writes the frames of a journal into an empty store, beginning with the genesis of ``world``
-    (B-41, B-42).
+    (B-41, B-42). Its kernel has all frames taken; those since the last ``commit`` are not durable
+    yet."""
 
-    Every frame is verified, folded and appended as in a running world, so that the store gets the
-    same index rows.
+    def __init__(
+        self,
+        *,
+        world: Hash,
+        values: Values,
+        store: LmdbStore,
+        source_path: str,
+        keeps_snapshot: Callable[[Mark], bool],
+    ) -> None:
+        super().__init__(
+            open_kernel(world=world, read=self._read, manifest_of=judge),
+            values=values,
+            store=store,
+            source_path=source_path,
+            keeps_snapshot=keeps_snapshot,
+        )
+        self._follows: Hash = NO_FRAME
 
-    ``source_path`` names their source in errors; ``keeps_snapshot`` decides whether a snapshot's
-    parts are stored. ``kernel`` has all frames taken; those since the last ``commit`` are not
-    durable yet. ``manifests`` are all manifests of the journal with their modules.
-    """
-
-    world: Hash
-    values: Values
-    store: LmdbStore
-    source_path: str
-    keeps_snapshot: Callable[[Mark], bool]
-    kernel: KernelProtocol = field(init=False)
-    manifests: set[Hash] = field(default_factory=set)
-    _group: list[Sealed] = field(default_factory=list)
-    _size: int = 0
-    _follows: Hash = NO_FRAME
-    _group_values: dict[Hash, bytes] = field(default_factory=dict)
-    """Values of the current group of frames."""
-    _erased_values: set[Hash] = field(default_factory=set)
-    """Values that the group erases and the store still has."""
-
-    def __post_init__(self) -> None:
-        self.kernel = open_kernel(world=self.world, read=self._read, manifest_of=judge)
-
-    def take(self, frame: Frame) -> None:
-        """Add a frame. Raises: Damage: It does not follow, or one of its values is missing."""
-        if len(self._group) >= GROUP_FRAMES or self._size >= GROUP_BYTES or self._changes(frame):
+    def take(self, frame: Frame, records: Sequence[Record] | None = None) -> Sealed:
+        """As ``FrameIntake.take``; a group that is full becomes durable first."""
+        if (
+            len(self.group) >= GROUP_FRAMES
+            or self.group_bytes >= GROUP_BYTES
+            or self._changes(frame)
+        ):
             # Only when the next frame is here, because the last group gets the signed head.
             self.commit()
-        for data in frame.records:
-            self.append(from_bytes(data))
-        sealed = self.seal(frame.salt)
-        if sealed.frame != frame:
-            raise Damage(
-                f"frame {frame.header.first} does not follow the one before it, or was altered",
-                location=self.source_path,
-                expected=f"hash {sealed.frame.hash.hex()[:16]}",
-                actual=frame.hash.hex()[:16],
-                hint="run aos verify for details",
-            )
-
-    def append(self, record: Record) -> None:
-        """Add a record with the values that it needs and the store does not have. Nothing is
-        durable before ``commit``."""
-        self.kernel.append(record, dict(self._values(record)))
-        for value in _erased_by(record):
-            self._group_values.pop(value, None)
-            self._erased_values.add(value)
-
-    def seal(self, salt: bytes) -> Sealed:
-        """Seal the records since the last frame, as the next frame of the group that ``commit``
-        writes."""
-        sealed = self.kernel.seal(salt)
-        assert sealed is not None, "a frame holds records"
-        sealed = replace(sealed, snapshots=tuple(filter(self.keeps_snapshot, sealed.snapshots)))
-        self._group_values.update(sealed.blobs)
-        self._group.append(sealed)
-        self._size += sum(map(len, (*sealed.frame.records, *sealed.blobs.values())))
-        return sealed
+        return super().take(frame, records)
 
     def commit(self, head: Head | None = None) -> None:
         """Make the frames so far durable, under ``head``, or under an unsigned head while the
         folder is not finished."""
-        if self._group:
-            head = head or _unsigned_head(self._group[-1].tip)
-            self.store.append(self._group, head, expected=self._follows)
+        if self.group:
+            head = head or _unsigned_head(self.group[-1].tip)
+            self.store.append(self.group, head, expected=self._follows)
             self._follows = head.frame
-            self._group, self._size = [], 0
-            self._group_values, self._erased_values = {}, set()
+            self.end_group()
 
     def put(self, hashes: Iterable[Hash]) -> int:
         """Store values that came with no record; return how many of ``hashes`` exist."""
@@ -272,49 +223,7 @@ class Intake:
 
     def _changes(self, frame: Frame) -> bool:
         """Whether another world begins with ``frame``: a transaction belongs to one world."""
-        return bool(self._group) and self._group[-1].frame.header.world != frame.header.world
-
-    def _values(self, record: Record) -> Iterator[tuple[Hash, bytes]]:
-        """The values that come with a record: those that are not stored. One that was erased later
-        has no bytes any more."""
-        for value in self._needed_values(record):
-            if value in self._group_values or (
-                value not in self._erased_values and self.store.has_blob(value)
-            ):
-                continue
-            try:
-                data = self.values.blob(value)
-            except Erased:
-                continue
-            self._group_values[value] = data
-            self._erased_values.discard(value)
-            yield value, data
-
-    def _needed_values(self, record: Record) -> Iterator[Hash]:
-        if isinstance(record, Snapshot):
-            return  # with the rest: nothing that is folded here needs it
-        for _, reference in references(record):
-            yield reference.hash
-        if isinstance(record, Manifest):
-            effective = judge(self.values.blob(record.document.hash))
-            modules = [module.hash for module in effective.modules.values()]
-            self.manifests.update((record.document.hash, *modules))
-            yield from modules
-        if isinstance(record, Governance) and record.document is not None:
-            with contextlib.suppress(Erased):
-                judge(self.values.blob(record.document.hash))
-
-    def _read(self, hash: Hash, /) -> bytes:
-        value = self._group_values.get(hash)
-        return self.values.blob(hash) if value is None else value
-
-
-def _erased_by(record: Record) -> tuple[Hash, ...]:
-    if isinstance(record, Fork):
-        return record.erased
-    if isinstance(record, Control) and record.action == ERASE and record.value is not None:
-        return (Hash(record.value),)
-    return ()
+        return bool(self.group) and self.group[-1].frame.header.world != frame.header.world
 
 
 def _unsigned_head(tip: Tip) -> Head:

@@ -28,6 +28,7 @@ from aos.errors import Damage
 from aos.host.package_checks import GUARDED, refused_command, refused_event
 from aos.host.schedules import refused_manifest
 from aos.host.world.collecting import Arrivals
+from aos.host.world.deliveries import Deliveries, DeliveryInput, refused_sender
 from aos.host.world.unit import Overlay
 from aos.manifest.effective import Effective
 from aos.manifest.judging import judge
@@ -41,10 +42,16 @@ class Checks:
     """Answers inputs that the kernel need not, or cannot, decide."""
 
     def __init__(
-        self, kernel: KernelProtocol, store: Store, overlay: Overlay, arrivals: Arrivals
+        self,
+        kernel: KernelProtocol,
+        store: Store,
+        overlay: Overlay,
+        arrivals: Arrivals,
+        deliveries: Deliveries,
     ) -> None:
         self._kernel = kernel
         self._store = store
+        self._deliveries = deliveries
         self._overlay = overlay
         self._arrivals = arrivals
         self._settling: dict[Hash, tuple[int, ReceiptInput | KernelReceipt]] = {}
@@ -53,9 +60,7 @@ class Checks:
     def answer(self, input: Input, blobs: Mapping[Hash, bytes]) -> Answer | None:
         """The answer to an input that the kernel must not see; None for all others."""
         if isinstance(input, EventInput):
-            if input.schema not in GUARDED:
-                return None
-            return refused_event(self._kernel.manifest, input)
+            return self._answered_event(input)
         if isinstance(input, ManifestInput):
             return self._refused_manifest(input, blobs)
         if isinstance(input, GovernanceInput):
@@ -68,6 +73,17 @@ class Checks:
         if isinstance(input, SnapshotInput):
             return self._lacks_part(input)
         return None
+
+    def _answered_event(self, event: EventInput) -> Answer | None:
+        manifest = self._kernel.manifest
+        answer: Answer | None
+        if isinstance(event, DeliveryInput):
+            answer = self._deliveries.earlier(event, manifest)
+        else:
+            answer = refused_sender(event)
+        if answer is None and event.schema in GUARDED:
+            return refused_event(manifest, event)
+        return answer
 
     def settling(self, receipt: ReceiptInput | KernelReceipt, seq: int) -> None:
         """Record ``seq`` settles an intent. The store knows of it only once it is durable."""

@@ -120,6 +120,11 @@ class Arrivals:
             if token == self._token:
                 self._since = None
 
+    def give_up(self) -> None:
+        """End the marking in progress: its client has to begin again."""
+        with self._lock:
+            self._since = None
+
 
 class Marking:
     """A marking from the request for it to its end: the ``Collection`` of the pipeline."""

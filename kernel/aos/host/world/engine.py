@@ -20,11 +20,12 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Admitted, Answer, Decided, Refusal, Rule, admission
+from aos.core.journal.identity import DELIVERY_PREFIX
 from aos.core.journal.inputs import (
     ERASE,
     MIGRATE,
@@ -37,25 +38,28 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Call, Runner
 from aos.core.journal.records import Faulted, KernelReceipt
-from aos.core.kernel_protocol import FrameBounds, decided
+from aos.core.kernel_protocol import FrameBounds, KernelProtocol, decided
 from aos.core.state.cell import OpenIntent
-from aos.errors import AosError, Damage
+from aos.errors import AosError, Damage, Erased
 from aos.fastcore.errors import CoreDefect
-from aos.host.errors import Stopping, WorldStopped
+from aos.host.errors import NotOwner, Stopping, WorldStopped
 from aos.host.package_checks import GUARDED, admit_from_outside
 from aos.host.schedules import schedule_events
 from aos.host.stamps import Sources
 from aos.host.world.checks import Checks
 from aos.host.world.collecting import Arrivals, Collecting
+from aos.host.world.deliveries import Deliveries, DeliveryInput
 from aos.host.world.inbox import Bounds, Inbox, Lane, memory_problem
 from aos.host.world.pipeline import KIB, MIB, Pipeline
 from aos.host.world.restored_world import RestoredWorld
 from aos.host.world.switching import SWITCHING
 from aos.host.world.unit import FaultNote, Figures, InputBatch, Published, Unit
 from aos.manifest.schedules import SCHEDULE
-from aos.store.errors import NoRoom
+from aos.store.errors import Deposed, NoRoom
 from aos.store.store import Store
 from aos.values.digests import Hash
+
+T = TypeVar("T")
 
 FRAME_BYTES: Final = 256 * KIB
 FRAME_BLOB_BYTES: Final = 4 * MIB
@@ -116,8 +120,9 @@ class Engine:
     of each workflow stay in memory, if given (H-48).
 
     With a ``runner`` the engine runs steps, and its first record names what runs them (``host``,
-    H-13). Without one it admits inputs, which then wait in their mailboxes; ``migrator`` runs the
-    modules of a migrating manifest.
+    H-13), unless the world ``has_started`` already: the journal of a replicated world has that
+    record before the engine is made (CL-91). Without one it admits inputs, which then wait in
+    their mailboxes; ``migrator`` runs the modules of a migrating manifest.
 
     ``on_published`` is called on the committer's thread, ``on_quiet`` on either thread (nothing is
     queued, ready or on its way to the disk), ``on_stopped`` once, when the world cannot continue.
@@ -145,6 +150,7 @@ class Engine:
         sources: Sources | None = None,
         bounds: Bounds | None = None,
         cells_kept: int | None = None,
+        has_started: bool = False,
         on_published: Callable[[Published], None] | None = None,
         on_quiet: Callable[[], None] | None = None,
         on_stopped: Callable[[AosError], None] | None = None,
@@ -154,6 +160,7 @@ class Engine:
         self._runner = runner
         self._migrator = runner or migrator
         self._runs = runner is not None
+        self._has_started = has_started
         self._on_published = on_published
         self._on_quiet = on_quiet
         self._on_stopped = on_stopped
@@ -161,12 +168,14 @@ class Engine:
         self.signatures = world.signatures
         self._kernel = kernel = world.kernel
         self._thread = world.thread
+        self._store = store
         self._counts = _Counts()
         self._draft = _Draft()
         self._most_behind = EVENTS_BEHIND_WORK
         self._figures = self._thread.call(partial(self._take_over, cells_kept))
         arrivals = Arrivals(kernel.pins)
-        self._checks = Checks(kernel, store, self._overlay, arrivals)
+        self._deliveries = Deliveries(store, lambda: self._figures.seq)
+        self._checks = Checks(kernel, store, self._overlay, arrivals, self._deliveries)
         self._pipeline = Pipeline(
             store, key, follows=world.tip.frame,
             durable=self._durable, released=self._tell_if_quiet, failed=self._lose,
@@ -213,6 +222,10 @@ class Engine:
         """Make blobs durable without a record. See ``Pipeline.keep``."""
         return self._pipeline.keep(blobs)
 
+    def between_groups(self, act: Callable[[], T]) -> Future[T]:
+        """Call ``act`` on the committer's thread. See ``Pipeline.between``."""
+        return self._pipeline.between(act)
+
     @property
     def commit_ns(self) -> int:
         """How long recent groups of frames took to become durable, in ns."""
@@ -221,6 +234,17 @@ class Engine:
     def read(self, hash: Hash) -> bytes:
         """Return a blob that is durable or on its way to the disk. Raises as ``Store.blob``."""
         return self._overlay.read(hash)
+
+    def find_blob(self, hash: Hash) -> bytes | None:
+        """Return a blob as ``read`` does; None if it is missing or was erased.
+
+        Raises:
+            Damage: It is altered.
+        """
+        if self._overlay.has(hash) or self._store.has_blob(hash):
+            with contextlib.suppress(Erased):
+                return self._overlay.read(hash)
+        return None
 
     def rebase(self, document: Hash) -> Future[None]:
         """Continue from a durable snapshot before the next frame (H-47a). Cells that have not
@@ -231,21 +255,37 @@ class Engine:
         Raises:
             Stopping, WorldStopped: As ``submit``.
         """
-        rebased: Future[None] = Future()
+        return self.between_frames(lambda kernel: kernel.rebase(document))
 
-        def act() -> None:
+    def between_frames(self, act: Callable[[KernelProtocol], T]) -> Future[T]:
+        """Call ``act`` with the kernel before the next frame. It must be short, and may change
+        nothing that is in a frame. The future raises Damage as ``act`` does; the world continues.
+
+        Raises:
+            Stopping, WorldStopped: As ``submit``.
+        """
+        future: Future[T] = Future()
+
+        def call() -> None:
             try:
-                self._kernel.rebase(document)
+                result = act(self._kernel)
             except Damage as problem:
-                rebased.set_exception(problem)
+                future.set_exception(problem)
             except BaseException as problem:
-                rebased.set_exception(_reason(problem))
+                future.set_exception(_reason(problem))
                 raise
             else:
-                rebased.set_result(None)
+                future.set_result(result)
 
-        self._inbox.between_frames(act, refuse=rebased.set_exception)
-        return rebased
+        self._inbox.between_frames(call, refuse=future.set_exception)
+        return future
+
+    def find_command(self, signature: bytes) -> Admitted | None:
+        """Return the answer to an operator's command that was admitted lately. See
+        ``signed_commands``."""
+        from aos.host.world.signed_commands import find_command  # noqa: PLC0415  # rarely asked
+
+        return find_command(self._store, signature)
 
     def stats(self) -> EngineStats:
         """Return the durable figures, and how much waits."""
@@ -257,6 +297,11 @@ class Engine:
             frames=self._pipeline.frames,
             no_room=self._pipeline.no_room,
         )
+
+    @property
+    def problem(self) -> AosError | None:
+        """Why the world has stopped; None if it has not."""
+        return self._inbox.problem
 
     @property
     def is_quiet(self) -> bool:
@@ -304,7 +349,8 @@ class Engine:
     def _run(self) -> None:
         try:
             if self._runs:
-                self._admit(StartInput(host=tuple(sorted(self._host.items()))), {})
+                if not self._has_started:
+                    self._admit(StartInput(host=tuple(sorted(self._host.items()))), {})
                 self._set_schedules()
             while self._wait_for_work():
                 self._make_frame(time.monotonic())
@@ -359,8 +405,10 @@ class Engine:
                 return inputs
             for input in islice(batch.inputs, len(batch.answers), None):
                 if isinstance(input, EventInput):
-                    schema = input.schema
+                    schema, id = input.schema, input.submission_id
                     if schema in GUARDED or schema in flow_events or self._inbox.no_memory:
+                        return inputs
+                    if id is not None and id.startswith(DELIVERY_PREFIX):
                         return inputs
                     size += len(input.value)
                 elif isinstance(input, ReceiptInput):
@@ -482,6 +530,7 @@ class Engine:
             cells=world.cells,
             ready_cells=world.ready_cells,
             open_intents=world.open_intents,
+            open_timers=world.open_timers,
             snapshot=world.snapshot,
             proposed=world.proposed,
             proposals=world.proposals,
@@ -529,7 +578,10 @@ class Engine:
             if self._inbox.no_memory is not None:
                 # It was queued before. As in the inbox, the kernel does not learn of it.
                 return Refusal(rule=Rule.WORLD_IS_BUSY, message=self._inbox.no_memory)
-            return admit_from_outside(self._kernel, input, self._sources.stamp())
+            stamp = self._sources.stamp()
+            if isinstance(input, DeliveryInput):
+                return self._deliveries.admit(self._kernel, input, stamp)
+            return admit_from_outside(self._kernel, input, stamp)
         if not (isinstance(input, ManifestInput) and input.mode == MIGRATE):
             return self._kernel.admit(input, self._sources.stamp())
         assert self._migrator is not None, "this engine runs no module"
@@ -627,6 +679,13 @@ class Engine:
 def _reason(problem: BaseException) -> AosError:
     if isinstance(problem, Damage | Stopping):
         return problem
+    if isinstance(problem, Deposed):
+        deposed = NotOwner(
+            f"{problem} (it is not known whether this input was admitted: send it again, under the "
+            "same submission id, to the node that owns the world)"
+        )
+        deposed.__cause__ = problem
+        return deposed
     if isinstance(problem, CoreDefect):
         stopped = WorldStopped(f"the world stopped: {problem.stops()}")
         stopped.__cause__ = problem

@@ -24,7 +24,7 @@ from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import EventInput, Input, ManifestInput, ReceiptInput, StreamInput
 from aos.core.kernel_protocol import KernelMemory
 from aos.errors import AosError
-from aos.host.errors import Busy, Stopping, full_disk
+from aos.host.errors import Busy, Stopping, nothing_durable
 from aos.host.world.pipeline import MIB, Pipeline
 from aos.host.world.unit import InputBatch
 from aos.values.digests import Hash
@@ -104,7 +104,7 @@ class Inbox:
         with self._lock:
             self._refuse_if_closed()
             if self._pipeline.no_room is not None:
-                raise Busy(full_disk(self._pipeline.no_room))
+                raise Busy(nothing_durable(self._pipeline.no_room))
             if is_event and self.no_memory is not None:
                 raise Busy(self.no_memory)
             lane = self.events if is_event else self.urgent

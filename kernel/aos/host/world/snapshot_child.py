@@ -6,7 +6,7 @@
     E       it could not be made: {"is_damage", "message"}
 
 It takes no lock and writes nothing to the store. Its last argument is the format of the snapshot,
-or 0 for that of the newest one.
+or 0 for the default.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, Final
 
 from aos.core.snapshot.take import take
-from aos.core.state.cells import WAITING_FORMAT
 from aos.errors import AosError, Damage
 from aos.fastcore.core_kind import CoreKind
 from aos.host.folder.folder import WorldFolder, check_world, open_folder
@@ -42,8 +41,8 @@ def snapshot(
     *,
     format: int | None = None,
 ) -> None:
-    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``. The
-    default ``format`` is that of the newest snapshot, or 1.
+    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``;
+    ``format`` is as for ``take``.
 
     ``core`` is the kernel that runs the world. The second kernel takes the snapshot of its world,
     if there are many records (CR-40); otherwise the reference does.
@@ -62,8 +61,8 @@ def snapshot(
         folder = open_folder(path)
         with folder.open_store(readonly=True) as store:
             fields = None
-            if core is CoreKind.FAST and format is None:
-                fields = _by_second_kernel(folder, store, say)
+            if core is CoreKind.FAST:
+                fields = _by_second_kernel(folder, store, put, format)
             if fields is None:
                 fields = _by_reference(folder, store, put, format)
     except AosError as problem:
@@ -75,21 +74,20 @@ def snapshot(
 
 
 def _by_second_kernel(
-    folder: WorldFolder, store: Store, say: Callable[[bytes, bytes], None]
+    folder: WorldFolder, store: Store, put: Callable[[bytes], Hash], format: int | None
 ) -> dict[str | int, Value] | None:
     head = head_of(store)
     check_world(head, folder.world)
-    taken = SecondFold(outside=folder.path).snapshot(store, store.snapshot_before(), head.seq)
+    fold = SecondFold(outside=folder.path)
+    taken = fold.snapshot(store, store.snapshot_before(), head.seq, put, format=format)
     if taken is None:
         return None
     check_end(taken.tip, taken.world_key, head)
-    for hash, data in taken.blobs.items():
-        say(BLOB, hash + data)
     return {
         "at": taken.tip.seq,
         "frame": taken.tip.frame,
         "document": taken.document,
-        "size": len(taken.blobs[taken.document]),
+        "size": taken.size,
         "cells": taken.cells,
     }
 
@@ -98,8 +96,7 @@ def _by_reference(
     folder: WorldFolder, store: Store, put: Callable[[bytes], Hash], format: int | None
 ) -> dict[str | int, Value]:
     state = restore(store, folder.world)
-    newest_format = WAITING_FORMAT if state.cells.rests_waiting else None
-    taken = take(state, put, format=format or newest_format)
+    taken = take(state, put, format=format)
     return {
         "at": taken.at,
         "frame": taken.frame,

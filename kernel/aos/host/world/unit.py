@@ -69,6 +69,7 @@ class Figures:
     cells: int
     ready_cells: int
     open_intents: int
+    open_timers: int = 0
     snapshot: Mark | None = None
     proposed: int = 0
     proposals: tuple[OpenProposal, ...] = ()

@@ -17,6 +17,7 @@ pub mod portal;
 pub mod timer;
 pub mod vault;
 pub mod workspace;
+pub mod world;
 
 pub(crate) const ERROR: &str = "sys/EffectError@1";
 

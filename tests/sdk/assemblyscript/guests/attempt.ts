@@ -1,4 +1,4 @@
-import { cx, dec128, EffectReceiptEnvelope, run, uuid, hash } from "aos-sdk";
+import { cx, dec128, EffectReceiptEnvelope, run, sendTo, uuid, hash } from "aos-sdk";
 import { Try, TryWorkflow, Work, WorkEffect } from "./generated";
 export { alloc, aos_panic } from "aos-sdk";
 
@@ -12,6 +12,7 @@ class Attempt extends TryWorkflow {
     else if (what == "random") this.state.text = cx.random().toString();
     else if (what == "start") this.state.work.start(new WorkEffect(new Work(1)));
     else if (what == "start by name") this.state.work.start(new WorkEffect(new Work(1)).withRef("w"));
+    else if (what == "send") cx.ask(sendTo("bank", new Work(5)));
     else if (what == "uuid") this.state.id = "not one";
     else if (what == "hash") this.state.hash = "blake3:" + "A".repeat(64);
     else if (what == "dec128") this.state.dec = "1e99";

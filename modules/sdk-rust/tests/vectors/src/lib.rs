@@ -249,7 +249,7 @@ definitions! {
     effect::Cancel, effect::Cancelled,
     http::Request, http::Response,
     blob::Put, blob::Stored, blob::Get, blob::Fetched,
-    cron::Next, cron::Times,
+    cron::Next, cron::Times, world::Send, world::Sent,
     ReadMeta, Manifest, ManifestRead, WorkflowState, WorkflowStateRead, JournalHead, JournalHeadRead,
     ListCells, CellsListed, CellInfo,
     workspace::Resolve, workspace::ResolveReceipt, workspace::EmptyRoot,
@@ -279,7 +279,7 @@ definitions! {
 
 effects! {
     timer::Set, timer::Cancel, effect::Cancel, http::Request, blob::Put, blob::Get,
-    cron::Next,
+    cron::Next, world::Send,
     Manifest, WorkflowState, JournalHead, ListCells,
     workspace::Resolve, workspace::EmptyRoot, workspace::List, workspace::ReadRef,
     workspace::ReadBytes, workspace::WriteBytes, workspace::WriteRef, workspace::Remove,

@@ -45,9 +45,11 @@ def main(log: Path, *words: str) -> int:
 
 
 def serve(settings: dict[str, object], word: str) -> int:
+    mount = settings["mount"]
+    door = mount["door"] if isinstance(mount, dict) else None
     doors = [
         socket.socket(fileno=fd)
-        for fd in (settings["tcp"], settings["unix"])
+        for fd in (settings["tcp"], settings["unix"], door)
         if isinstance(fd, int)
     ]
     following = socket.socket(socket.AF_UNIX)

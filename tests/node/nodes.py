@@ -23,6 +23,8 @@ from tests.node.answers import check_response
 
 WAIT_S = 60.0
 WANTED = "trip/Requested@1"
+SERVER = "127.0.0.1:7460"
+"""The address of the router of a front that is mounted."""
 
 
 @dataclass
@@ -36,6 +38,8 @@ class Node:
     log: Path
     kernel: subprocess.Popen[bytes]
     scheme: str = "http"
+    door: Path | None = None
+    """The Unix socket that is the door of a front that is mounted."""
     clients: list[httpx.Client] = field(default_factory=list)
 
     @property
@@ -57,6 +61,17 @@ class Node:
         found = httpx.Client(
             base_url="http://node", transport=transport, timeout=WAIT_S,
             event_hooks={"response": [check_response]},
+        )  # fmt: skip
+        self.clients.append(found)
+        return found
+
+    def routed(self, server: str = SERVER, **more: Any) -> httpx.Client:
+        """A client of a router at ``server``, which passes on each request as it is."""
+        assert self.door is not None
+        found = httpx.Client(
+            base_url=f"http://{server}", timeout=WAIT_S, trust_env=False,
+            transport=httpx.HTTPTransport(uds=str(self.door)),
+            event_hooks={"response": [check_response]}, **more,
         )  # fmt: skip
         self.clients.append(found)
         return found
@@ -83,20 +98,28 @@ def front(
     kernel: subprocess.Popen[bytes],
     *,
     module: str = "aos.node.front",
+    mount: Mapping[str, Any] | None = None,
+    has_tcp_door: bool = False,
     **settings: Any,
 ) -> Iterator[Node]:
-    """Run a front for the world at ``path``; ``folder`` is for its socket and its log."""
+    """Run a front for the world at ``path``; ``folder`` is for its sockets and its log. ``mount``
+    are the settings of a front that is mounted, without its door. With ``has_tcp_door``, clients
+    reach the door themselves, at ``url``."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "front.log"
     unix_path = folder / "http.sock"
-    unix_path.unlink(missing_ok=True)
+    door_path = folder / "door.sock"
+    for socket_path in (unix_path, door_path):
+        socket_path.unlink(missing_ok=True)
     with (
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as unix,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door,
         log.open("w") as stderr,
     ):
-        unix.bind(str(unix_path))
-        unix.listen(128)
+        for listener, socket_path in ((unix, unix_path), (door, door_path)):
+            listener.bind(str(socket_path))
+            listener.listen(128)
         port = tcp.getsockname()[1]
         process = subprocess.Popen(
             [sys.executable, "-m", module],
@@ -104,19 +127,24 @@ def front(
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            pass_fds=[tcp.fileno(), unix.fileno()],
+            pass_fds=[tcp.fileno(), unix.fileno(), door.fileno()],
             env=environment(),
         )
-        given = {
+        given: dict[str, Any] = {
             "world": str(path), "tcp": tcp.fileno(), "unix": unix.fileno(),
             "address": f"127.0.0.1:{port}", "tls": None, "insecure": False, "operator_key": False,
+            "mount": None if mount is None else {**at_router(), **mount, "door": door.fileno()},
         }  # fmt: skip
+        if has_tcp_door:
+            given["tcp"] = None
+            given["mount"] |= {"door": tcp.fileno(), "server": ["127.0.0.1", port]}
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(given | settings) + "\n")
         process.stdin.flush()
         scheme = "https" if settings.get("tls") else "http"
-        node = Node(path, port, unix_path, process, log, kernel, scheme)
+        door_at = None if has_tcp_door else door_path
+        node = Node(path, port, unix_path, process, log, kernel, scheme, door_at)
         try:
             assert process.stdout.readline() == "ready\n", log.read_text()
             yield node
@@ -128,6 +156,12 @@ def front(
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def at_router(name: str = "alpha") -> dict[str, Any]:
+    """The settings of a front that is mounted at a router at ``SERVER``, without its door."""
+    host, _, port = SERVER.partition(":")
+    return {"name": name, "server": [host, int(port)], "scheme": "http", "tokens": None}
 
 
 @contextlib.contextmanager
@@ -151,6 +185,14 @@ def running_kernel(path: Path, *, executors: bool = True) -> Iterator[subprocess
     finally:
         process.kill()
         process.wait()
+
+
+def wait_ready(client: httpx.Client) -> None:
+    """Wait until a front has heard from its kernel process: it tries ten times a second."""
+    until = time.monotonic() + WAIT_S
+    while client.get("/readyz").status_code != 200:
+        assert time.monotonic() < until, "the front is not ready"
+        time.sleep(0.02)
 
 
 def trip(id: str, city: str = "Lisbon") -> dict[str, str]:

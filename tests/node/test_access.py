@@ -15,7 +15,7 @@ from aos.host.folder.folder import open_folder
 from aos.node.routes import ROUTES
 from aos.node.tokens import Scope, create, revoke
 from tests.copies import copied
-from tests.node.nodes import Node, event, front, running_kernel
+from tests.node.nodes import Node, event, front, running_kernel, wait_ready
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_node_with_tokens_wants_one(closed: Node) -> None:
     assert basic.status_code == 401
     assert basic.headers["www-authenticate"] == "Bearer"
     assert status(client, "/healthz") == 200
-    assert status(client, "/readyz") == 200
+    wait_ready(client)
     assert status(client, "/v1/openapi.json") == 200
     assert status(client, "/metrics") == 401
 

@@ -28,7 +28,7 @@ from aos.values.cbor import encode
 from aos.values.digests import hash_text, parse_hash
 from tests.cli.shell import environment, here, in_silence, start
 from tests.copies import copied
-from tests.node.nodes import WAIT_S, Node, event, front, running_kernel
+from tests.node.nodes import WAIT_S, Node, event, front, running_kernel, wait_ready
 from tests.node.test_streaming import events
 
 
@@ -285,7 +285,7 @@ def test_a_stream_has_every_record_across_the_death_of_the_kernel_and_of_the_fro
             back = node.client().post("/v1/events", json=event("k-2"), params={"wait": "settled"})
             assert back.status_code == 200, back.text
             read(node, back.json()["to"][0]["record"])
-            assert node.client().get("/readyz").status_code == 200
+            wait_ready(node.client())
             node.process.kill()
             node.process.wait()
             with front(path, tmp_path / "b", kernel) as second:
@@ -322,7 +322,8 @@ def test_a_front_whose_kernel_process_is_killed_before_it_is_ready_ends_without_
     assert front.stderr is not None
     if has_settings:
         given = {"world": str(path), "tcp": None, "unix": None, "address": None, "tls": None}
-        front.stdin.write(json.dumps({**given, "insecure": False, "operator_key": False}) + "\n")
+        more = {"insecure": False, "operator_key": False, "mount": None}
+        front.stdin.write(json.dumps({**given, **more}) + "\n")
     front.stdout.close()
     front.stdin.close()
 

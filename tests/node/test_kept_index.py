@@ -21,6 +21,7 @@ from aos.values.cbor import encode
 from tests.host.apply.test_upgrades import counted
 from tests.host.puppet import PUPPET, do
 from tests.node.nodes import running_kernel
+from tests.own_cache import use_own_cache
 from tests.read.index.histories import History
 from tests.read.index.index_oracle import check_index, read_at_head
 
@@ -30,7 +31,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
     monkeypatch.setattr(kept_index, "INDEXED_RECORDS", 10)
     monkeypatch.setattr(kept_index, "LOOK_S", 0.02)
     monkeypatch.setattr(kept_index, "PAUSE_S", 0.02)
-    monkeypatch.setenv("AOS_CACHE_DIR", str(tmp_path / "cache"))
+    use_own_cache(monkeypatch, tmp_path / "cache")
     history = History(tmp_path / "world", "kept")
     history.grow(30)
     return history
@@ -105,7 +106,7 @@ def test_a_small_world_and_a_machine_without_a_cache_have_none(
         assert index.document() is None
         await index.close()
         monkeypatch.setattr(kept_index, "INDEXED_RECORDS", 1)
-        monkeypatch.setenv("AOS_CACHE_DIR", "")
+        use_own_cache(monkeypatch, None)
         index = kept(history, [])
         await index.run()
         assert index.document() is None

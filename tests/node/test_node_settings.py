@@ -45,7 +45,7 @@ def test_a_world_without_the_file_has_no_limits(tmp_path: Path) -> None:
     [
         (
             "effect = 1",
-            "expected one of effects, webhooks, search (did you mean effects?)",
+            "expected one of effects, run, webhooks, search (did you mean effects?)",
         ),
         (
             '[effects."a/b@1"]\nconcurency = 1',

@@ -23,6 +23,7 @@ from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import open_folder
 from aos.node import supervision
+from aos.node.mounted import Mounted
 from aos.node.running import NodeAddresses, NodeOptions, run_node
 from aos.node.sockets import HTTP_SOCKET, ListenAddress, Tls
 from aos.node.tokens import NODE, Scope, create
@@ -122,10 +123,8 @@ def test_a_front_serves_the_sockets_of_the_kernel_process_and_ends_with_it(world
             assert node.opened[0].own_socket == own
             assert stat.S_IMODE(own.stat().st_mode) == 0o600
             assert stat.S_IMODE(own.parent.stat().st_mode) == 0o700
-            with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(WAIT_S)
-                client.connect(str(own))
-                assert int(client.makefile().readline()) == front["pid"]
+            assert await asyncio.to_thread(pid_behind, own) == front["pid"]
+            assert front["mount"] is None
             assert front["world"] == str(world)
             assert front["address"] == f"127.0.0.1:{node.port}"
             assert (front["tls"], front["insecure"], front["operator_key"]) == (None, False, False)
@@ -135,6 +134,42 @@ def test_a_front_serves_the_sockets_of_the_kernel_process_and_ends_with_it(world
         assert not node.is_alive(0)
 
     run(body())
+
+
+def test_each_front_of_a_mounted_world_gets_the_door_of_the_router(world: Path) -> None:
+    """N-132a"""
+    node = Node(world, ("good",))
+    at = world.parent / "door.sock"
+
+    async def body() -> None:
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(at))
+            door.listen()
+            mount = Mounted(
+                name="alpha", door=door, server=("127.0.0.1", 7460), scheme="https",
+                tokens=world / "all.json",
+            )  # fmt: skip
+            async with running(node, listen=None, mount=mount):
+                first = await asyncio.to_thread(pid_behind, at)
+                os.kill(first, signal.SIGKILL)
+                second = await asyncio.to_thread(pid_behind, at)
+                assert [each["pid"] for each in node.fronts] == [first, second]
+                for front in node.fronts:
+                    assert front["tcp"] is None
+                    assert front["mount"] == {
+                        "name": "alpha", "door": door.fileno(), "server": ["127.0.0.1", 7460],
+                        "scheme": "https", "tokens": str(world / "all.json"),
+                    }  # fmt: skip
+
+    run(body())
+
+
+def pid_behind(path: Path) -> int:
+    """Ask the front that answers at a socket for its process id."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(WAIT_S)
+        client.connect(str(path))
+        return int(client.makefile().readline())
 
 
 def test_a_front_that_is_killed_is_started_again_on_the_same_port(world: Path) -> None:  # N-5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,133 @@ def test_a_running_node_takes_a_new_token_and_drops_a_revoked_one(folder: WorldF
     now[0] += 0.3
     assert live.now().find(secret, now_ns=2) is None
     assert live.exist
+
+
+# Tokens for all worlds (N-134a)
+
+
+@pytest.fixture
+def all_worlds(tmp_path: Path) -> WorldFolder:
+    """A folder whose file of tokens is for all worlds."""
+    assert in_silence("init", tmp_path / "all") == 0
+    return open_folder(tmp_path / "all")
+
+
+class BothFiles:
+    """The live tokens of a world and of all worlds, with a clock that a test moves."""
+
+    def __init__(self, folder: WorldFolder, all_worlds: WorldFolder) -> None:
+        self.file = all_worlds.path / "node" / "tokens.json"
+        self.now_s = 0.0
+        self.said: list[str] = []
+        self.live = LiveTokens(folder, lambda: self.now_s, self.said.append, shared=self.file)
+
+    def name_of(self, secret: str, *, now_ns: int = 2) -> str | None:
+        """The name of the token with this secret, half a second later."""
+        self.now_s += 0.5
+        token = self.live.now().find(secret, now_ns=now_ns)
+        return None if token is None else token.name
+
+
+def test_a_token_for_all_worlds_is_valid_in_each_until_it_is_revoked(
+    folder: WorldFolder, all_worlds: WorldFolder
+) -> None:
+    both = BothFiles(folder, all_worlds)
+    both.live.now()
+    assert not both.live.exist, "neither file has a token"
+
+    shared, own = made(all_worlds, "web", "send"), made(folder, "web", "read")
+
+    assert both.name_of(own) == "web"
+    assert both.name_of(shared) == "*/web", "tokens of one name are two tokens"
+    token = both.live.now().find(shared, now_ns=2)
+    assert token is not None
+    assert [each.text for each in token.scopes] == ["send"]
+
+    revoke(all_worlds, "web")
+
+    assert both.name_of(shared) is None
+    assert both.name_of(own) == "web"
+    assert not both.live.now().has(token, now_ns=2), "its streams end"
+    revoke(folder, "web")
+    assert both.name_of(own) is None
+    assert both.live.exist, "the node stays closed"
+
+
+@pytest.mark.parametrize("owner", ["all", "world"])
+def test_a_token_in_one_of_the_files_closes_the_node(
+    folder: WorldFolder, all_worlds: WorldFolder, owner: str
+) -> None:
+    both = BothFiles(folder, all_worlds)
+    made(all_worlds if owner == "all" else folder)
+
+    assert len(both.live.now()) == 1
+    assert both.live.exist
+
+
+def test_the_same_secret_in_both_files_is_valid_while_one_of_them_is(
+    folder: WorldFolder, all_worlds: WorldFolder
+) -> None:
+    secret = made(folder, "web", expires_ns=10)
+    both = BothFiles(folder, all_worlds)
+    both.file.parent.mkdir(mode=0o700, exist_ok=True)
+    text = (folder.path / "node" / "tokens.json").read_text()
+    both.file.write_text(text.replace('"expires_ns": 10', '"expires_ns": null'))
+    both.file.chmod(0o600)
+
+    assert both.name_of(secret, now_ns=9) == "web"
+    assert both.name_of(secret, now_ns=10) == "*/web"
+
+
+def spoil_text(file: Path) -> None:
+    file.write_text('{"version": 1, "tokens": [{}]}')
+
+
+def spoil_mode(file: Path) -> None:
+    file.chmod(0o640)
+
+
+def spoil_kind(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def spoil_link(file: Path) -> None:
+    file.rename(file.with_name("moved"))
+    file.symlink_to("moved")
+
+
+def spoil_end(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("nowhere")
+
+
+def spoil_parent(file: Path) -> None:
+    file.unlink()
+    (file.parent / "tokens.lock").unlink()
+    file.parent.rmdir()
+    file.parent.write_text("")
+
+
+@pytest.mark.parametrize(
+    "spoil", [spoil_text, spoil_mode, spoil_kind, spoil_link, spoil_end, spoil_parent]
+)
+@pytest.mark.parametrize("has_own", [True, False], ids=["own", "none"])
+def test_a_spoilt_file_for_all_worlds_makes_its_tokens_invalid_and_opens_nothing(
+    folder: WorldFolder, all_worlds: WorldFolder, spoil: Callable[[Path], None], has_own: bool
+) -> None:
+    shared = made(all_worlds)
+    own = made(folder) if has_own else ""
+    both = BothFiles(folder, all_worlds)
+    assert both.name_of(shared) == "*/web"
+
+    spoil(both.file)
+
+    assert both.name_of(shared) is None
+    assert both.name_of(own) == ("web" if has_own else None)
+    assert both.live.exist
+    assert len(both.said) == 1, "it is reported once"
+    assert both.said[0].startswith("no token for all worlds is valid: ")
 
 
 def test_the_command_prints_the_token_once(folder: WorldFolder) -> None:

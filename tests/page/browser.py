@@ -22,7 +22,7 @@ from aos.read.views.view import View
 
 HOST = "127.0.0.1:7470"
 VOID = {"meta", "link", "input", "br", "img", "hr"}
-SCRIPT = [("type", "module"), ("src", "/static/page.js")]
+SCRIPT = "/static/page.js"
 """The only script that a page may have."""
 
 SVG_EMPTY = {"path", "rect", "circle", "line", "polyline", "polygon"}
@@ -112,15 +112,16 @@ class Seen:
 class _Reader(HTMLParser):
     """Refuses what a browser would have to guess or must not run; text in a script is foreign."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str) -> None:
         super().__init__(convert_charrefs=True)
+        self._script = [("type", "module"), ("src", root + SCRIPT)]
         self.open: list[str] = []
         self.seen = Seen()
         self._code: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in ("style", "iframe", "object", "embed", "base"), tag
-        assert tag != "script" or attrs == SCRIPT, attrs
+        assert tag != "script" or attrs == self._script, attrs
         self.seen.tags.append(tag)
         for name, value in attrs:
             assert not name.startswith("on"), f"<{tag} {name}>"
@@ -154,10 +155,11 @@ class _Reader(HTMLParser):
             self._code.append(data)
 
 
-def read_page(answer: httpx.Response) -> Seen:
-    """Read a page strictly: every tag is closed, nothing runs, every address is ours."""
+def read_page(answer: httpx.Response, root: str = "") -> Seen:
+    """Read a page strictly: every tag is closed, nothing runs, every address is ours. ``root`` is
+    the address of a mounted world."""
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    reader = _Reader()
+    reader = _Reader(root)
     reader.feed(answer.text)
     reader.close()
     assert reader.open == [], reader.open

@@ -28,6 +28,7 @@ from tests.copies import copied
 from tests.host import puppet
 from tests.host.puppet import PUPPET
 from tests.node.test_node_process import WAIT_S, Started, post, started, wait_until
+from tests.own_cache import use_own_cache
 from tests.page.browser import Browser
 from tests.read.index.index_oracle import read_at_head
 
@@ -185,7 +186,7 @@ def large(template: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def compared(large: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
-    monkeypatch.setenv("AOS_CACHE_DIR", "")
+    use_own_cache(monkeypatch, None)
     plain = Browser(large)
     yield Compared(large, plain)
     plain.close()

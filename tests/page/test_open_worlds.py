@@ -13,6 +13,7 @@ from aos.node import kept_index
 from aos.page.page_world import PageWorld
 from aos.page.page_worlds import OPEN_MAX
 from tests.copies import copied
+from tests.own_cache import use_own_cache
 from tests.page.browser import Browser
 from tests.page.test_live_stream import Watched
 
@@ -112,7 +113,7 @@ def test_requests_in_any_order_are_answered_and_leave_no_more_open(
 ) -> None:
     """PG-107: worlds with an index, requests at the same time, and some that are given up."""
     monkeypatch.setattr(kept_index, "INDEXED_RECORDS", 1)
-    monkeypatch.setenv("AOS_CACHE_DIR", str(worlds_of(browser)[0].user_path.parent / "cache"))
+    use_own_cache(monkeypatch, worlds_of(browser)[0].user_path.parent / "cache")
     chosen = random.Random("open worlds")
     pages = ("journal.json?limit=3", "cells.json?limit=3", "", "live.json")
 

@@ -20,6 +20,7 @@ from aos.page.page_worlds import PageWorlds
 from tests.cli.shell import AOS, environment
 from tests.copies import copied
 from tests.node.test_node_process import started
+from tests.own_cache import use_own_cache
 from tests.page.browser import Browser, read_page
 from tests.page.form_browser import FormBrowser, made
 from tests.page.operated import operated_world
@@ -43,13 +44,13 @@ def test_an_index_that_has_no_room_leaves_all_pages_as_they_are(
 ) -> None:
     """PG-103, IX-70: until there is room again."""
     monkeypatch.setattr(kept_index, "INDEXED_RECORDS", 1)
-    monkeypatch.setenv("AOS_CACHE_DIR", "")
+    use_own_cache(monkeypatch, None)
     plain = Browser(lived_in)
     expected = documents(plain, worlds_of(plain)[0])
     plain.close()
     other = copied(lived_in, tmp_path / "other")
     with SmallDisk(tmp_path, megabytes=4, is_visible=True) as disk:
-        monkeypatch.setenv("AOS_CACHE_DIR", str(disk.path / "cache"))
+        use_own_cache(monkeypatch, disk.path / "cache")
         disk.fill(leave=leave)
         browser = Browser(lived_in, other)
         try:

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from aos.node.problems import Problem
@@ -31,12 +32,16 @@ class Door:
     @property
     def is_loopback(self) -> bool:
         """Whether the address is one of this machine alone."""
-        if self.host is None:
-            return False
-        try:
-            return ipaddress.ip_address(self.host.split("%")[0]).is_loopback
-        except ValueError:
-            return False
+        return self.host is not None and _is_loopback(self.host)
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(host: str) -> bool:
+    """Whether an address at which this process listens is one of this machine alone."""
+    try:
+        return ipaddress.ip_address(host.split("%", maxsplit=1)[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def headers_of(
@@ -89,8 +94,8 @@ def _is_own(host: str, door: Door, scheme: str) -> bool:
     name, colon, port = host.rpartition(":")
     if not colon or host.endswith("]"):
         name, port = host, "443" if scheme == "https" else "80"
-    own_names = {*_LOCAL_NAMES, door.host if ":" not in (door.host or "") else f"[{door.host}]"}
-    return name in own_names and port == str(door.port)
+    own_host = f"[{door.host}]" if door.host is not None and ":" in door.host else door.host
+    return (name in _LOCAL_NAMES or name == own_host) and port == str(door.port)
 
 
 def caller_of(

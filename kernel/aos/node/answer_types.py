@@ -29,12 +29,14 @@ class NamedCell(TypedDict):
 
 class SentEvent(TypedDict):
     """The event is record ``seq``, durable. ``to`` is null if the record was pruned. ``ended`` are
-    the flows in ``to`` that had ended, which ignore the event; it is absent if there are none."""
+    the flows in ``to`` that had ended, which ignore the event; it is absent if there are none.
+    ``shard`` is that of a group."""
 
     seq: int
     duplicate: bool
     to: list[ReachedCell] | None
     ended: NotRequired[list[NamedCell]]
+    shard: NotRequired[str]
 
 
 class ProblemDocument(TypedDict):

@@ -28,7 +28,7 @@ from aos.errors import AosError, excerpt
 from aos.node import bodies, json_schema
 from aos.node.access import Door, caller_of, check_origin, check_scope, headers_of
 from aos.node.bodies import ClientGoneError
-from aos.node.calls import ApiCall, ApiReply, ApiStream, connection_of
+from aos.node.calls import PREFIX_KEY, ApiCall, ApiReply, ApiStream, connection_of
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
 from aos.node.problems import Problem, problem_of
@@ -67,6 +67,11 @@ _CHANGES: Final = "no-cache"
 _NEVER_CHANGES: Final = "max-age=31536000, immutable"
 
 
+def serves_path(path: str) -> bool:
+    """Return whether the API answers a path, if only with a refusal; all others may be pages."""
+    return path in BY_PATH or path.startswith(("/v1/", LOG_PREFIX))
+
+
 class App:
     """The application. ``state`` is shared by all requests."""
 
@@ -91,7 +96,7 @@ class App:
             self.state.counters.answered(operation, exchange.status, seconds)
             self.log.write(
                 method=scope["method"],
-                path=scope["path"],
+                path=scope.get(PREFIX_KEY, "") + scope["path"],
                 status=exchange.status,
                 seconds=seconds,
                 received=exchange.received,
@@ -150,6 +155,7 @@ class _Exchange:
     def __init__(self, services: Services, scope: Scope, receive: Receive, send: Send) -> None:
         self._services = services
         self._scope = scope
+        self._prefix: str = scope.get(PREFIX_KEY, "")
         self._receive = receive
         self._send = send
         self._headers: dict[bytes, bytes] = {}
@@ -203,6 +209,7 @@ class _Exchange:
             caller=self.caller or _ANYONE,
             query=query,
             headers=self._headers,
+            prefix=self._prefix,
             connection=connection_of(self._scope),
         )
         if route.method == POST:
@@ -215,7 +222,8 @@ class _Exchange:
         if method not in (GET, HEAD):
             self._is_body_read = False
             raise Problem(
-                405, "method_is_not_allowed", f"{LOG_PREFIX}: expected GET, found {method[:20]}",
+                405, "method_is_not_allowed",
+                f"{self._prefix}{LOG_PREFIX}: expected GET, found {method[:20]}",
                 headers={"allow": GET},
             )  # fmt: skip
         check_origin(Door(*self._scope["server"]), self._headers, self._scope["scheme"])
@@ -226,14 +234,16 @@ class _Exchange:
         methods = BY_PATH.get(path)
         if methods is None:
             raise Problem(
-                404, "path_is_unknown", f"nothing is at {path[:100]} (GET /v1/openapi.json lists "
-                "every path)",
+                404, "path_is_unknown",
+                f"nothing is at {self._prefix}{path[:100]} (GET {self._prefix}/v1/openapi.json "
+                "lists every path)",
             )  # fmt: skip
         route = methods.get(GET if method == HEAD else method)
         if route is None or (method == HEAD and route.media is not None):
             allowed = ", ".join(methods)
             raise Problem(
-                405, "method_is_not_allowed", f"{path}: expected {allowed}, found {method[:20]}",
+                405, "method_is_not_allowed",
+                f"{self._prefix}{path}: expected {allowed}, found {method[:20]}",
                 headers={"allow": allowed},
             )  # fmt: skip
         return route
@@ -271,7 +281,7 @@ class _Exchange:
             value = await bodies.parse_aside(kind, data)
             call.body = json_schema.read(route.body, value)
         elif data:
-            raise Problem(400, "body_is_invalid", f"{route.path}: expected no body")
+            raise Problem(400, "body_is_invalid", f"{self._prefix}{route.path}: expected no body")
 
     async def _handled(self, call: ApiCall) -> ApiReply | ApiStream:
         handler = HANDLERS[call.route.operation]

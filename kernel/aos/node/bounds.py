@@ -18,7 +18,6 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final
 
-import uvicorn
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -320,22 +319,6 @@ class BoundedProtocol(HttpToolsProtocol):
             + b"connection: close\r\n\r\n" + body
         )  # fmt: skip
         self.transport.close()
-
-
-def server_config(app: Any, protocol: type[BoundedProtocol], **options: Any) -> uvicorn.Config:
-    """The settings of a server of this package: it logs nothing, and believes no proxy."""
-    return uvicorn.Config(
-        app,
-        http=protocol,
-        loop="none",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # a client's word about its address counts for nothing
-        **options,
-    )
 
 
 def _check_framing(version: str, headers: Sequence[tuple[bytes, bytes]]) -> None:

@@ -16,6 +16,10 @@ from aos.node.tokens import Token
 SCOPE_KEY: Final = "aos.connection"
 """The key of a request's scope under which a front puts the connection of its client."""
 
+PREFIX_KEY: Final = "aos.prefix"
+"""The key of a request's scope for the prefix that was taken from its path, that of a mounted world
+(N-132b). The addresses in its answer have the same prefix."""
+
 
 class Delivery(enum.Enum):
     """How the connection of an answer ended, or was used again."""
@@ -131,7 +135,8 @@ class ApiCall:
     """One request after every check of the table: its caller may make it, its query and body fit.
 
     ``query`` has a value for each parameter with a default. ``headers`` have lower-case names.
-    ``size`` is the length of the body in bytes, ``is_cbor`` whether the body is CBOR.
+    ``size`` is the length of the body in bytes, ``is_cbor`` whether the body is CBOR; ``prefix`` is
+    that of its path.
     """
 
     route: ApiRoute
@@ -141,6 +146,7 @@ class ApiCall:
     body: Any = None
     size: int = 0
     is_cbor: bool = False
+    prefix: str = ""
     connection: ClientConnection = SILENT
 
 

@@ -41,6 +41,7 @@ from aos.read.views.cell_view import Annotation, annotation_of
 from aos.read.views.record_view import Document
 from aos.read.views.schedule_view import refusal_of
 from aos.values.cbor import decode_ingress, encode
+from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
 
 DURABLE: Final = "durable"
@@ -48,6 +49,12 @@ SETTLED: Final = "settled"
 
 SPELLED_MAX: Final = 20
 """How often events are encoded again because another manifest came into force meanwhile."""
+
+MANIFEST_HEADER: Final = b"aos-manifest"
+"""The header with the hash of the manifest that must be in force."""
+
+MANIFEST_HAS_CHANGED: Final = "manifest_has_changed"
+"""The rule of a refusal because another manifest is in force."""
 
 ANSWER_S: Final = 20.0
 """Seconds within which a cell takes an event."""
@@ -66,7 +73,7 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
     item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
     if (problem := event_not_allowed(call.caller, item.schema, item.value)) is not None:
         raise problem
-    [answer] = await sent_events(services, [item])
+    [answer] = await sent_events(services, [item], _expected_manifest(call))
     sent = await _sent_of(services, answer)
     _note_caller(services, call, [sent])
     if call.query["wait"] == DURABLE:
@@ -84,7 +91,7 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
     services.rates.use(call.caller, len(items) - 1)
     problems = [event_not_allowed(call.caller, item.schema, item.value) for item in items]
     allowed = [item for item, denial in zip(items, problems, strict=True) if denial is None]
-    answers = iter(await sent_events(services, allowed))
+    answers = iter(await sent_events(services, allowed, _expected_manifest(call)))
     results: list[_Sent | Problem] = []
     for denial in problems:
         if denial is not None:
@@ -184,14 +191,31 @@ def event_not_allowed(caller: Token, schema: str, value: object) -> Problem | No
     return not_allowed(caller, event) if isinstance(event, str) else None
 
 
-async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]:
-    """Send events as the schemas of the manifest in force spell them.
+def _expected_manifest(call: ApiCall) -> str | None:
+    header = call.headers.get(MANIFEST_HEADER)
+    return None if header is None else header.decode("latin-1")
+
+
+async def sent_events(
+    services: Services, items: Sequence[Item], expected: str | None = None
+) -> list[Answer]:
+    """Send events as the schemas of the manifest in force spell them. With ``expected``, the hash
+    of a manifest, they are sent only if it is in force (N-115a).
 
     Raises:
+        Problem: Another manifest is in force (409). Nothing was admitted.
         AosError: As the link. The events may have been admitted unless it is Busy.
     """
     for _ in range(SPELLED_MAX):
         manifest = services.follower.state.manifest
+        if expected is not None and not _is_hash_of(manifest, expected):
+            await services.follower.advance_to()
+            manifest = services.follower.state.manifest
+            if not _is_hash_of(manifest, expected):
+                raise Problem(
+                    409, MANIFEST_HAS_CHANGED,
+                    f"{MANIFEST_HEADER.decode()}: another manifest is in force",
+                )  # fmt: skip
         spelt = [spell(item, manifest) for item in items]
         inputs = [event for event in spelt if isinstance(event, EventInput)]
         try:
@@ -208,6 +232,10 @@ async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]
         "the manifest changed several times during this request (send it again)",
         retry_after_s=1,
     )  # fmt: skip
+
+
+def _is_hash_of(manifest: Effective | None, expected: str) -> bool:
+    return manifest is not None and hash_text(manifest.hash) == expected
 
 
 class _Sent(NamedTuple):

@@ -7,20 +7,21 @@ stdin. It prints ``ready`` on stdout once it answers, and ends within two second
 stdin. It holds no key.
 
 Settings: ``{"world": PATH, "tcp": fd | null, "unix": fd | null, "address": "HOST:PORT",
-"tls": {"cert", "key", "client_ca"} | null, "insecure": bool, "operator_key": bool}``
+"tls": {"cert", "key", "client_ca"} | null, "insecure": bool, "operator_key": bool,
+"mount": null | {"name", "door": fd, "server": [HOST, PORT], "scheme", "tokens": PATH | null}}``
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
 import resource
 import signal
 import socket
-import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -28,7 +29,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
-import uvicorn
 import uvloop
 
 from aos.core.journal.records import Record
@@ -40,14 +40,18 @@ from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.node.application import AccessLog, App
 from aos.node.batches.batch_runner import Batches
-from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol, server_config
+from aos.node.bounded_server import SHUTDOWN_S, BoundedServer, read_certificate
+from aos.node.bounds import CONNECTIONS_MAX
 from aos.node.child_program import end_of_stdin
 from aos.node.kept_index import SHARE_WITH_KERNEL, KeptIndex
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
+from aos.node.mount_door import MountedApp, RoutedApp
+from aos.node.mounted import MountPoint
 from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
 from aos.node.services import Services
+from aos.node.sockets import BACKLOG, Tls
 from aos.node.staged_manifest import ApplyTrials
 from aos.node.steps.step_work import StepWork
 from aos.node.supervision import REPLACE
@@ -56,12 +60,12 @@ from aos.node.tracing.span_poster import SpanPoster, is_configured, keep_exporti
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster, keep_posting
 from aos.private_memory import keep_memory_private
+from aos.rare_collections import rare_collections
 from aos.read.index.cached_index import OF_NODE
 
 KEEP_ALIVE_S: Final = 60
 """Seconds that a connection may be idle between two requests."""
 
-BACKLOG: Final = 1_024
 DRAIN_S: Final = 10.0
 """Seconds for which requests are still answered once the world stops."""
 
@@ -70,7 +74,6 @@ _QUIET_S: Final = 0.3
 
 _LOOK_S: Final = 0.05
 _AGAIN_S: Final = 0.2
-_SHUTDOWN_S: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,37 +83,23 @@ class Settings:
     world: Path
     tcp: int | None
     unix: int | None
-    tls: dict[str, str | None] | None
+    tls: Tls | None
     operator_key: bool
+    mount: MountPoint | None
 
     @classmethod
     def read(cls, line: str) -> Self:
         """Read one line of JSON. Raises ValueError, KeyError or TypeError for another."""
         fields = json.loads(line)
+        mount, tls = fields["mount"], fields["tls"]
         return cls(
             world=Path(fields["world"]),
             tcp=fields["tcp"],
             unix=fields["unix"],
-            tls=fields["tls"],
+            tls=None if tls is None else Tls.read(tls),
             operator_key=fields["operator_key"],
+            mount=None if mount is None else MountPoint.read(mount),
         )
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server without signals: the kernel process decides when the front ends."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.is_up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections."""
-        await super().startup(sockets)
-        self.is_up.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def has_other_settings(world: Path, in_use: NodeSettings) -> bool:
@@ -122,29 +111,16 @@ def has_other_settings(world: Path, in_use: NodeSettings) -> bool:
         return False
 
 
-def read_certificate(settings: Settings, servers: Sequence[_Server]) -> None:
-    """Read the certificate again (N-6a). If it cannot be read, the one in use stays."""
-    for server in servers:
-        context = server.config.ssl
-        if context is None or settings.tls is None or settings.tls["cert"] is None:
-            continue
-        try:
-            context.load_cert_chain(settings.tls["cert"], settings.tls["key"])
-        except (OSError, ssl.SSLError) as error:
-            _report(f"the certificate was not read again: {error}")
-        else:
-            _report("read the certificate again")
-
-
-Mount: TypeAlias = Callable[[App, Services], Any]
+Extend: TypeAlias = Callable[[App, Services], Any]
 """Returns an ASGI application that serves other paths than those of the API, too."""
 
 
 async def serve(
-    settings: Settings, until_over: asyncio.Event, *, log: AccessLog, mount: Mount | None = None
+    settings: Settings, until_over: asyncio.Event, *, log: AccessLog, extend: Extend | None = None
 ) -> int:
-    """Serve until ``until_over`` is set, or until a stopping world is drained. ``mount`` adds other
-    paths.
+    """Serve until ``until_over`` is set, or until a stopping world is drained.
+
+    ``extend`` adds other paths.
 
     Returns the exit code: REPLACE if another front shall continue, with other settings.
 
@@ -163,7 +139,9 @@ async def serve(
         node,
         seq=follower.head_seq(),
         report=_report,
+        holds_lease=link.holds_lease,
     )
+    gc.freeze()
     steps = StepWork(services)
     steps.rebased(follower.state)
     steps_later.listener = services.steps = steps
@@ -181,7 +159,8 @@ async def serve(
             _report("the settings have changed: another front continues with them")
             is_replaced.set()
             services.sessions.stop()
-        read_certificate(settings, [server for server, _ in servers])
+        if settings.tls is not None:
+            read_certificate([server for server, _ in servers], settings.tls, _report)
 
     def on_head(_: int, figures: LiveFigures) -> None:
         services.counters.note_figures(figures)
@@ -196,8 +175,7 @@ async def serve(
         stack.push_async_callback(work.close)
         if (spans := services.spans) is not None:
             stack.callback(spans.close)
-        served = app if mount is None else mount(app, services)
-        servers = [_server(served, fd, tls) for fd, tls in _doors(settings)]
+        servers = _servers(settings, app if extend is None else extend(app, services), app)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
         tasks: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(follower.run()),
@@ -248,7 +226,12 @@ def _services(
         folder=folder,
         link=Link(folder),
         follower=follower,
-        tokens=LiveTokens(folder, time.monotonic, _report),
+        tokens=LiveTokens(
+            folder,
+            time.monotonic,
+            _report,
+            shared=None if settings.mount is None else settings.mount.tokens,
+        ),
         waiting=waiting,
         counters=counters,
         readers=Readers(folder.path, index=lambda: index.folder),
@@ -257,6 +240,7 @@ def _services(
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
         spans=_spans(folder, follower),
+        mount=settings.mount,
     )
     return index, services
 
@@ -272,7 +256,7 @@ def _background(services: Services) -> Iterator[Coroutine[Any, Any, None]]:
 
 @contextlib.asynccontextmanager
 async def _ended(
-    servers: Sequence[_Server], tasks: Sequence[asyncio.Future[Any]]
+    servers: Sequence[BoundedServer], tasks: Sequence[asyncio.Future[Any]]
 ) -> AsyncIterator[None]:
     """End the servers and the tasks after the block."""
     try:
@@ -282,7 +266,7 @@ async def _ended(
             server.should_exit = True
         serving = tasks[-len(servers) :] if servers else ()
         if serving:
-            await asyncio.wait(serving, timeout=_SHUTDOWN_S + 0.5)
+            await asyncio.wait(serving, timeout=SHUTDOWN_S + 0.5)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -353,29 +337,29 @@ def _spans(folder: WorldFolder, follower: Follower) -> SpanPoster | None:
     return SpanPoster(folder, follower, OtlpExporter(), _report)
 
 
-def _doors(settings: Settings) -> list[tuple[int, dict[str, str | None] | None]]:
+def _servers(
+    settings: Settings, served: Any, api: App
+) -> list[tuple[BoundedServer, socket.socket]]:
+    """The server of each listening socket. That of a router has no certificate, and needs none."""
+    mount = settings.mount
+    if mount is None:
+        return [_server(served, fd, tls) for fd, tls in _doors(settings)]
+    at_name = MountedApp(served, api, mount)
+    own = [_server(at_name, fd, tls) for fd, tls in _doors(settings)]
+    return [*own, _server(RoutedApp(at_name, mount), mount.door, None)]
+
+
+def _doors(settings: Settings) -> list[tuple[int, Tls | None]]:
     """Each listening descriptor, with its certificate. The node's own socket has none."""
     doors = [] if settings.tcp is None else [(settings.tcp, settings.tls)]
     return doors if settings.unix is None else [*doors, (settings.unix, None)]
 
 
-def _server(app: Any, fd: int, tls: dict[str, str | None] | None) -> tuple[_Server, socket.socket]:
+def _server(app: Any, fd: int, tls: Tls | None) -> tuple[BoundedServer, socket.socket]:
     sock = socket.socket(fileno=fd)
     sock.setblocking(False)
-    tls_options: dict[str, Any] = {}
-    if tls is not None:
-        tls_options = {"ssl_certfile": tls["cert"], "ssl_keyfile": tls["key"]}
-        if tls.get("client_ca") is not None:
-            tls_options |= {"ssl_ca_certs": tls["client_ca"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
-    config = server_config(
-        app,
-        BoundedProtocol,
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=_SHUTDOWN_S,
-        **tls_options,
-    )
-    return _Server(config), sock
+    server = BoundedServer(app, tls=tls, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S)
+    return server, sock
 
 
 def _report(text: str) -> None:
@@ -398,12 +382,13 @@ def _more_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (high, hard))
 
 
-async def _main(settings: Settings, mount: Mount | None) -> int:
-    return await serve(settings, end_of_stdin(), log=AccessLog(sys.stderr), mount=mount)
+async def _main(settings: Settings, extend: Extend | None) -> int:
+    with rare_collections():
+        return await serve(settings, end_of_stdin(), log=AccessLog(sys.stderr), extend=extend)
 
 
-def main(mount: Mount | None = None) -> int:
-    """Run the front, with other paths that ``mount`` adds; return its exit code."""
+def main(extend: Extend | None = None) -> int:
+    """Run the front, with other paths that ``extend`` adds; return its exit code."""
     # Ctrl-C reaches the whole group of a terminal; the kernel process stops the front in order.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -414,7 +399,7 @@ def main(mount: Mount | None = None) -> int:
     settings = Settings.read(line)
     _more_descriptors()
     try:
-        return uvloop.run(_main(settings, mount))
+        return uvloop.run(_main(settings, extend))
     except AosError as error:
         _report(str(error))
         return error.exit_code

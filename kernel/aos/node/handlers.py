@@ -124,12 +124,12 @@ async def _read_metrics(services: Services, _: ApiCall) -> ApiReply:
 
 
 @cache
-def _openapi_bytes() -> bytes:
-    return openapi.text().encode()
+def _openapi_bytes(prefix: str) -> bytes:
+    return openapi.text(prefix).encode()
 
 
-async def _read_openapi(_services: Services, _: ApiCall) -> ApiReply:
-    return ApiReply(data=_openapi_bytes(), media=bodies.JSON)
+async def _read_openapi(_services: Services, call: ApiCall) -> ApiReply:
+    return ApiReply(data=_openapi_bytes(call.prefix), media=bodies.JSON)
 
 
 def _for_workers(name: str) -> Handler:

@@ -23,7 +23,9 @@ from typing import (
     Final,
     Literal,
     NotRequired,
+    TypeAlias,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -46,6 +48,16 @@ _TYPE_WORDS: Final = {
     "null": "null",
 }
 
+_KINDS: Final[Mapping[type, str]] = {
+    dict: "object", list: "array", str: "string", int: "integer", bool: "boolean",
+    type(None): "null",
+}  # fmt: skip
+"""The kind of a parsed value by its type. Any other type is bytes."""
+
+Place: TypeAlias = "tuple[()] | tuple[Place, str]"
+"""The place of a value in a body: the place of the value around it, and its name or index there.
+It becomes text only if there is a problem."""
+
 _PLAIN_TYPES: Final[Mapping[object, str]] = {
     str: "string", int: "integer", bool: "boolean", type(None): "null",
 }  # fmt: skip
@@ -53,122 +65,103 @@ _PLAIN_TYPES: Final[Mapping[object, str]] = {
 _DOCUMENT_TYPES: Final[dict[str, Any]] = {}
 
 
-def read(schema: Schema, value: object, pointer: str = "") -> object:
+def read(schema: Schema, value: object, place: Place = ()) -> object:
     """Check a value by a schema and return it, with base64 text decoded to bytes.
 
     Raises:
         Problem: The value does not fit (400); its pointer names the place.
     """
     if "anyOf" in schema:
-        return _read_any(schema["anyOf"], value, pointer)
+        return _read_any(schema["anyOf"], value, place)
     if "const" in schema and (value != schema["const"] or type(value) is not type(schema["const"])):
-        raise _misfit(pointer, repr(schema["const"]), value)
+        raise _misfit(place, repr(schema["const"]), value)
     if "enum" in schema and value not in schema["enum"]:
-        raise _misfit(pointer, "one of " + ", ".join(map(str, schema["enum"])), value)
+        raise _misfit(place, "one of " + ", ".join(map(str, schema["enum"])), value)
     if "contentEncoding" in schema:
-        return _read_bytes(schema, value, pointer)
+        return _read_bytes(schema, value, place)
     kinds = schema.get("type")
     if kinds is None:
         return value
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    kind = _kind(value)
-    if kind not in kinds:
-        raise _misfit(
-            pointer, " or ".join(_TYPE_WORDS[expected_kind] for expected_kind in kinds), value
-        )
-    match value:
-        case dict():
-            return _read_object(schema, value, pointer)
-        case list():
-            return _read_list(schema, value, pointer)
-        case bool() | None:
-            return value
-        case int():
-            _check_range(pointer, value, schema.get("minimum"), schema.get("maximum"), "")
-        case str():
+    kind = _KINDS.get(type(value), "bytes")
+    if kind != kinds and (isinstance(kinds, str) or kind not in kinds):
+        words = [kinds] if isinstance(kinds, str) else kinds
+        raise _misfit(place, " or ".join(_TYPE_WORDS[word] for word in words), value)
+    match kind:
+        case "object":
+            return _read_object(schema, cast("dict[object, object]", value), place)
+        case "array":
+            return _read_list(schema, cast("list[object]", value), place)
+        case "integer":
+            number = cast("int", value)
+            _check_range(place, number, schema.get("minimum"), schema.get("maximum"), "")
+        case "string":
+            text = cast("str", value)
             _check_range(
-                pointer, len(value), schema.get("minLength"), schema.get("maxLength"), "characters"
+                place, len(text), schema.get("minLength"), schema.get("maxLength"), "characters"
             )
-            if "pattern" in schema and not re.search(schema["pattern"], value):
-                raise _misfit(pointer, f"text that matches {schema['pattern']}", value)
+            if "pattern" in schema and not re.search(schema["pattern"], text):
+                raise _misfit(place, f"text that matches {schema['pattern']}", value)
     return value
 
 
-def _kind(value: object) -> str:
-    match value:
-        case dict():
-            return "object"
-        case list():
-            return "array"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case str():
-            return "string"
-        case None:
-            return "null"
-    return "bytes"
-
-
-def _read_any(schemas: list[Schema], value: object, pointer: str) -> object:
+def _read_any(schemas: list[Schema], value: object, place: Place) -> object:
     """Read a value by the alternative that has most of its fields: its problem explains best. One
     whose constants it has comes before all others."""
     members: dict[object, object] = value if isinstance(value, dict) else {}
 
     def fit(schema: Schema) -> tuple[bool, int]:
         properties: Mapping[str, Schema] = schema.get("properties", {})
-        constants = {
-            name: member_schema["const"]
-            for name, member_schema in properties.items()
-            if "const" in member_schema
-        }
-        has_constants = all(members.get(name) == constant for name, constant in constants.items())
-        return bool(constants) and has_constants, len(members.keys() & properties.keys())
+        has_constants = False
+        for name, member_schema in properties.items():
+            if "const" in member_schema:
+                if members.get(name) != member_schema["const"]:
+                    return False, len(members.keys() & properties.keys())
+                has_constants = True
+        return has_constants, len(members.keys() & properties.keys())
 
-    return read(max(schemas, key=fit), value, pointer)
+    return read(max(schemas, key=fit), value, place)
 
 
-def _read_bytes(schema: Schema, value: object, pointer: str) -> bytes:
+def _read_bytes(schema: Schema, value: object, place: Place) -> bytes:
     content = value
     if isinstance(value, str):
         content = base64_bytes(value)
     if not isinstance(content, bytes):
-        raise _misfit(pointer, "bytes: in JSON as base64 text", value)
-    _check_range(pointer, len(content), schema.get("minLength"), schema.get("maxLength"), "bytes")
+        raise _misfit(place, "bytes: in JSON as base64 text", value)
+    _check_range(place, len(content), schema.get("minLength"), schema.get("maxLength"), "bytes")
     return content
 
 
-def _read_object(schema: Schema, value: dict[object, object], pointer: str) -> dict[object, object]:
+def _read_object(schema: Schema, value: dict[object, object], place: Place) -> dict[object, object]:
     properties: Mapping[str, Schema] = schema.get("properties", {})
     if schema.get("additionalProperties", True) is False:
         for name in value:
             if name not in properties:
-                raise _unknown_field(pointer, name, properties)
+                raise _unknown_field(place, name, properties)
     for name in schema.get("required", ()):
         if name not in value:
             raise Problem(
-                400, "body_is_invalid", f"{_body_path(pointer)}: {name} is missing",
-                pointer=f"{pointer}/{_escaped(name)}",
+                400, "body_is_invalid", f"{_body_path(place)}: {name} is missing",
+                pointer=_pointer((place, name)),
             )  # fmt: skip
     _check_range(
-        pointer, len(value), schema.get("minProperties"), schema.get("maxProperties"), "fields"
+        place, len(value), schema.get("minProperties"), schema.get("maxProperties"), "fields"
     )
     return {
-        name: read(properties[name], item, f"{pointer}/{_escaped(name)}")
+        name: read(properties[name], item, (place, name))
         if isinstance(name, str) and name in properties
         else item
         for name, item in value.items()
     }
 
 
-def _read_list(schema: Schema, value: list[object], pointer: str) -> list[object]:
-    _check_range(pointer, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
+def _read_list(schema: Schema, value: list[object], place: Place) -> list[object]:
+    _check_range(place, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
     items = schema.get("items", {})
-    return [read(items, element, f"{pointer}/{index}") for index, element in enumerate(value)]
+    return [read(items, element, (place, str(index))) for index, element in enumerate(value)]
 
 
-def _check_range(pointer: str, actual: int, low: int | None, high: int | None, unit: str) -> None:
+def _check_range(place: Place, actual: int, low: int | None, high: int | None, unit: str) -> None:
     if (low is None or actual >= low) and (high is None or actual <= high):
         return
     if high is None:
@@ -179,40 +172,44 @@ def _check_range(pointer: str, actual: int, low: int | None, high: int | None, u
         expected = f"{low} to {high}"
     raise Problem(
         400, "body_is_invalid",
-        f"{_body_path(pointer)}: expected {expected}{' ' if unit else ''}{unit}, found {actual}",
-        pointer=pointer,
+        f"{_body_path(place)}: expected {expected}{' ' if unit else ''}{unit}, found {actual}",
+        pointer=_pointer(place),
     )  # fmt: skip
 
 
-def _unknown_field(pointer: str, name: object, properties: Mapping[str, Schema]) -> Problem:
+def _unknown_field(place: Place, name: object, properties: Mapping[str, Schema]) -> Problem:
     name_text = excerpt(str(name), characters_max=60)
     near = difflib.get_close_matches(name_text, properties, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return Problem(
         400, "body_is_invalid",
-        f"{_body_path(pointer)}: {name_text!r} is unknown here: expected "
+        f"{_body_path(place)}: {name_text!r} is unknown here: expected "
         f"{', '.join(properties)}{hint}",
-        pointer=f"{pointer}/{_escaped(name_text)}",
+        pointer=_pointer((place, name_text)),
     )  # fmt: skip
 
 
-def _misfit(pointer: str, expected: str, value: object) -> Problem:
-    kind = _kind(value)
+def _misfit(place: Place, expected: str, value: object) -> Problem:
+    kind = _KINDS.get(type(value), "bytes")
     actual = _TYPE_WORDS.get(kind, "bytes")
     if kind in ("string", "integer", "boolean"):
         actual = excerpt(repr(value), characters_max=60)
     return Problem(
-        400, "body_is_invalid", f"{_body_path(pointer)}: expected {expected}, found {actual}",
-        pointer=pointer,
+        400, "body_is_invalid", f"{_body_path(place)}: expected {expected}, found {actual}",
+        pointer=_pointer(place),
     )  # fmt: skip
 
 
-def _body_path(pointer: str) -> str:
-    return f"body {pointer}" if pointer else "body"
+def _body_path(place: Place) -> str:
+    return f"body {_pointer(place)}" if place else "body"
 
 
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+def _pointer(place: Place) -> str:
+    """The place as a JSON Pointer (RFC 6901)."""
+    if not place:
+        return ""
+    outer, name = place
+    return f"{_pointer(outer)}/{name.replace('~', '~0').replace('/', '~1')}"
 
 
 def reference(kind: type) -> Schema:

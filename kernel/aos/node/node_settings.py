@@ -30,6 +30,7 @@ CONCURRENCY_MAX: Final = 1_000_000
 _PATH: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(\.[A-Za-z_$][A-Za-z0-9_]*)*")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _STATE_PATH: Final = re.compile(r"[^\s\"=<>!^(),.]+(\.[^\s\"=<>!^(),.]+)*")
+_RUN_KEYS: Final = ("executors", "workers", "allow_http")
 _EFFECT_KEYS: Final = ("concurrency", "rate", "burst", "by")
 
 SEQ_MAX: Final = 2**63 - 1
@@ -40,10 +41,21 @@ _URL: Final = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """Executors and workers of this world, besides those that the options of ``aos node`` name, in
+    the same form (N-68). Files are next to ``node.toml`` unless their path is absolute."""
+
+    executors: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+    allow_http: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """The content of ``node.toml``. ``limits`` are by the effect's name."""
 
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    run: RunTable = RunTable()
     webhooks: tuple[Webhook, ...] = ()
     search: SearchSettings = field(default_factory=dict)
 
@@ -78,7 +90,7 @@ class _Reading:
     file: Path
 
     def settings(self, table: Mapping[str, Any]) -> NodeSettings:
-        self._check_keys(table, ("effects", "webhooks", "search"), "")
+        self._check_keys(table, ("effects", "run", "webhooks", "search"), "")
         limits = {}
         for name, value in self._table(table.get("effects", {}), "effects").items():
             key_path = f'effects."{name}"'
@@ -88,12 +100,32 @@ class _Reading:
         webhooks = self._table(table.get("webhooks", {}), "webhooks")
         return NodeSettings(
             limits=limits,
+            run=self._run(self._table(table.get("run", {}), "run")),
             webhooks=tuple(self._webhook(name, webhooks[name]) for name in sorted(webhooks)),
             search={
                 name: self._attributes(name, value)
                 for name, value in self._table(table.get("search", {}), "search").items()
             },
         )
+
+    def _run(self, table: Mapping[str, Any]) -> RunTable:
+        self._check_keys(table, _RUN_KEYS, "run")
+        for key, names in table.items():
+            if not isinstance(names, list) or not all(
+                isinstance(name, str) and name for name in names
+            ):
+                raise self._invalid(f"run.{key}", "a list of texts", repr(names))
+        return RunTable(
+            executors=tuple(map(self._spec, table.get("executors", ()))),
+            workers=tuple(map(self._spec, table.get("workers", ()))),
+            allow_http=tuple(table.get("allow_http", ())),
+        )
+
+    def _spec(self, spec: str) -> str:
+        """A file of effects, in ``path/to/file.py:attribute``, with its whole path."""
+        file, colon, attribute = spec.rpartition(":")
+        is_file = colon and file.endswith(".py")
+        return f"{self.file.parent.absolute() / file}:{attribute}" if is_file else spec
 
     def _attributes(self, workflow: str, value: object) -> Mapping[str, str]:
         key_path = f'search."{workflow}"'

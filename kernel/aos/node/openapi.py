@@ -57,8 +57,8 @@ _TAG_OF: Final = {
 """The tag of an operation by the first word of its path; all others are reads."""
 
 
-def document() -> dict[str, Any]:
-    """Return the document."""
+def document(prefix: str = "") -> dict[str, Any]:
+    """Return the document; ``prefix`` is the address of a mounted world (N-132b)."""
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -71,7 +71,7 @@ def document() -> dict[str, Any]:
             "description": "A node serves one world over HTTP: its front answers these requests.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": prefix or "/"}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "security": [{"token": []}, {}],
         "paths": paths,
@@ -194,9 +194,9 @@ def _problem(status: int) -> dict[str, Any]:
     return {"description": _REASONS[status], "content": {PROBLEM: {"schema": schema}}}
 
 
-def text() -> str:
-    """Return the document as the text of ``spec/openapi.json``."""
-    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+def text(prefix: str = "") -> str:
+    """Return the document as text; without a prefix, that of ``spec/openapi.json``."""
+    return json.dumps(document(prefix), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

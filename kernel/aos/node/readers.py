@@ -32,6 +32,7 @@ from aos.node.child_program import kill, while_read
 from aos.node.problems import Problem, problem_of
 from aos.node.reading import ListTime, read_document, timed
 from aos.private_memory import keep_memory_private
+from aos.rare_collections import rare_collections
 from aos.read.index.opened_index import OpenedIndex
 from aos.read.index.world_index import indexed
 from aos.read.views.record_view import Document
@@ -53,9 +54,6 @@ WAITING_MAX: Final = 16
 _ENDED: Final = "reader_has_ended"
 _OK: Final = 200
 _PART_BYTES_MAX: Final = 1 << 20
-
-GC_THRESHOLDS: Final = (50_000, 20, 100)
-"""A document has no cycles: looking for some among the objects of a state takes longer than it."""
 
 INDEX_S: Final = 10.0
 """Seconds without a request after which the index is closed: files that were removed take room as
@@ -272,6 +270,5 @@ def _past(path: Path, request: dict[str, Any]) -> Document:
 
 if __name__ == "__main__":
     keep_memory_private()
-    gc.set_threshold(*GC_THRESHOLDS)
-    with while_read():
+    with rare_collections(), while_read():
         asyncio.run(serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer))

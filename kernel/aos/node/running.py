@@ -33,12 +33,23 @@ from aos.host.executors.supervisor import (
     QUICK_S,
 )
 from aos.host.executors.task import Report, report_to_stderr
-from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.folder import WorldFolder, is_replicated, open_folder
 from aos.host.folder.restore import Progress
-from aos.host.process import Ended, Executors, RunningWorld, RunSettings, Started, Status, run_world
+from aos.host.process import (
+    NO_REPLICA_OPTIONS,
+    Ended,
+    Executors,
+    ReplicaOptions,
+    RunningWorld,
+    RunSettings,
+    Started,
+    Status,
+    run_world,
+)
 from aos.host.world.snapshots import Every
 from aos.manifest.effective import Effective
-from aos.node.leases.table import begin_table, leased
+from aos.node.leases.table import begin_table, clear_table, leased
+from aos.node.mounted import Mounted
 from aos.node.node_settings import read_settings
 from aos.node.sockets import (
     HTTP_SOCKET,
@@ -81,22 +92,26 @@ class NodeAddresses:
 class NodeOptions:
     """How a node runs. ``listen`` None: only on DIR/node/http.sock. ``operator_key`` signs the
     commands of clients whose token may operate. ``workers`` name functions (M:A), each for a local
-    worker. The others are those of ``run_world``."""
+    worker. ``mount`` is set if a router serves the world. The others are those of ``run_world``."""
 
     listen: ListenAddress | None = LISTEN
     tls: Tls | None = None
     is_insecure: bool = False
+    mount: Mounted | None = None
     operator_key: SigningKey | None = None
     executors: Executors = lambda _blob, _world: ()
     workers: Sequence[str] = ()
+    has_neighbours: bool = False
     snapshot_every: Every | None = None
     cells_kept: int | None = None
     core: CoreKind | None = None
+    replica: ReplicaOptions = NO_REPLICA_OPTIONS
     handle_signals: bool = True
     report: Report = report_to_stderr
     on_fold: Progress | None = None
     on_started: Callable[[Started], None] | None = None
     on_open: Callable[[NodeAddresses], None] = lambda _: None
+    on_running: Callable[[RunningWorld], None] = lambda _: None
     on_status: Callable[[Status], None] | None = None
     on_coverage: Callable[[Coverage, Effective], None] | None = None
     front: Sequence[str] = field(default=COMMAND)
@@ -137,11 +152,13 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
                 snapshot_every=options.snapshot_every,
                 cells_kept=options.cells_kept,
                 core=options.core,
+                replica=options.replica,
                 on_fold=options.on_fold,
                 on_started=partial(_started, options),
                 on_status=options.on_status,
                 on_coverage=options.on_coverage,
                 elsewhere=True,
+                has_neighbours=options.has_neighbours,
                 operator_key=options.operator_key,
                 leases=partial(_leases, path),
                 around=partial(_with_front, options, tcp),
@@ -161,6 +178,8 @@ def _started(options: NodeOptions, started: Started) -> None:
 
 
 def _leases(path: Path, store: Store) -> Mapping[Hash, int]:
+    if is_replicated(path):
+        clear_table(path)  # another node may have given out tasks since (CL-112)
     begin_table(path, store)
     return leased(path)
 
@@ -173,6 +192,8 @@ async def _with_front(
     loop = asyncio.get_running_loop()
     with own_socket(running.folder) as unix_socket:
         doors = [unix_socket] if tcp is None else [tcp, unix_socket]
+        if options.mount is not None:
+            doors.append(options.mount.door)
         front = Supervision(
             settings(options, running.folder, tcp=tcp, unix_socket=unix_socket),
             [door.fileno() for door in doors],
@@ -186,6 +207,7 @@ async def _with_front(
             report=running.report,
             failed=running.fail,
         )
+        options.on_running(running)
         try:
             if options.handle_signals:
                 loop.add_signal_handler(signal.SIGHUP, front.reload)
@@ -208,21 +230,15 @@ def settings(
     unix_socket: socket.socket,
 ) -> dict[str, Any]:
     """The front's settings: its first line on stdin."""
-    tls = options.tls
     return {
         "world": str(folder.path.absolute()),
         "tcp": None if tcp is None else tcp.fileno(),
         "unix": unix_socket.fileno(),
         "address": None if tcp is None else actual(tcp).text,
-        "tls": None
-        if tls is None
-        else {
-            "cert": str(tls.cert.resolve()),
-            "key": str(tls.key.resolve()),
-            "client_ca": None if tls.client_ca is None else str(tls.client_ca.resolve()),
-        },
+        "tls": None if options.tls is None else options.tls.document(),
         "insecure": options.is_insecure,
         "operator_key": options.operator_key is not None,
+        "mount": None if options.mount is None else options.mount.settings(),
     }
 
 

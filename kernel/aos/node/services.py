@@ -15,6 +15,7 @@ from aos.node.bodies import BodyRoom
 from aos.node.kept_index import KeptIndex
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
+from aos.node.mounted import MountPoint
 from aos.node.rates import TokenRates
 from aos.node.readers import Readers
 from aos.node.sessions import Sessions
@@ -38,7 +39,7 @@ class Services:
 
     ``work`` and ``steps`` serve workers; None before tasks are set up. ``has_operator_key`` says
     that the kernel process signs commands for tokens of the scope ``operate``. ``spans`` is None
-    unless spans are exported.
+    unless spans are exported, ``mount`` unless a router serves the world.
     """
 
     folder: WorldFolder
@@ -60,6 +61,7 @@ class Services:
     rates: TokenRates = field(default_factory=TokenRates)
     webhooks: Sequence[WebhookPoster] = ()
     spans: SpanPoster | None = None
+    mount: MountPoint | None = None
     _view: View | None = None
     _serial: int = -1
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class Sessions:
     def __init__(self, *, streams_max: int = STREAMS_MAX, waits_max: int = WAITS_MAX) -> None:
         self._limits = {STREAM: streams_max, POLL: POLLS_MAX, WAIT: waits_max, READING: waits_max}
         self._open: set[Session] = set()
+        self._counts: Counter[str] = Counter()
         self.stopping = asyncio.Event()
 
     @property
@@ -59,7 +61,7 @@ class Sessions:
 
     def count(self, kind: str) -> int:
         """Return how many requests of this kind are open."""
-        return sum(session.kind == kind for session in self._open)
+        return self._counts[kind]
 
     @contextmanager
     def hold(self, token: Token, kind: str) -> Iterator[Session]:
@@ -78,10 +80,12 @@ class Sessions:
             )  # fmt: skip
         session = Session(token, kind)
         self._open.add(session)
+        self._counts[kind] += 1
         try:
             yield session
         finally:
             self._open.discard(session)
+            self._counts[kind] -= 1
 
     def stop(self) -> None:
         """End all streams and polls, and take no more."""
@@ -121,17 +125,19 @@ async def raced(
         Problem: The token of the session has ended (401), or the node stops (503).
         ClientGoneError: The client went away.
     """
-    task = asyncio.ensure_future(work)
+    task = asyncio.current_task()
+    assert task is not None, "raced outside of a task"
     session.task = task
-    disconnect = asyncio.ensure_future(_until_disconnect(receive))
+    watch = asyncio.ensure_future(_end_at_disconnect(session, receive))
     try:
-        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done() and not task.cancelled():
-            return task.result()
+        return await work
+    except asyncio.CancelledError:
+        # A cancellation of the request itself, for example by its server, continues.
+        if session.end_reason is None or task.uncancel():
+            raise
     finally:
-        for future in (task, disconnect):
-            future.cancel()
-        await asyncio.gather(task, disconnect, return_exceptions=True)
+        session.task = None
+        watch.cancel()
     match session.end_reason:
         case "revoked":
             raise Problem(401, "token_is_invalid", "the token was revoked, or has expired")
@@ -140,9 +146,12 @@ async def raced(
     raise ClientGoneError
 
 
-async def _until_disconnect(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+async def _end_at_disconnect(
+    session: Session, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]
+) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+    session.end("gone")
 
 
 def stopping_problem() -> Problem:

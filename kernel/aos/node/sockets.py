@@ -7,15 +7,14 @@ import ipaddress
 import socket
 import ssl
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.listener import listen_at
-from aos.host.folder.folder import WorldFolder
-from aos.node.tokens import NODE, load
+from aos.node.tokens import NODE, TokenFolder, load
 from aos.shell_text import shell_word
 from aos.store.plain_files import PlainFolder
 
@@ -65,6 +64,26 @@ class Tls:
     cert: Path
     key: Path
     client_ca: Path | None = None
+
+    @classmethod
+    def read(cls, document: Mapping[str, str | None]) -> Self:
+        """Read the document of ``document``. Raises KeyError or TypeError for another."""
+        cert, key, client_ca = (document[name] for name in ("cert", "key", "client_ca"))
+        if cert is None or key is None:
+            raise TypeError("a certificate needs its key")
+        return cls(
+            cert=Path(cert),
+            key=Path(key),
+            client_ca=None if client_ca is None else Path(client_ca),
+        )
+
+    def document(self) -> dict[str, str | None]:
+        """The absolute paths, for the settings of another process."""
+        return {
+            "cert": str(self.cert.resolve()),
+            "key": str(self.key.resolve()),
+            "client_ca": None if self.client_ca is None else str(self.client_ca.resolve()),
+        }
 
     def check(self) -> None:
         """Check that the files can be used.
@@ -135,8 +154,9 @@ def actual(listener: socket.socket) -> ListenAddress:
 
 
 @contextlib.contextmanager
-def own_socket(folder: WorldFolder) -> Iterator[socket.socket]:
-    """Listen on DIR/node/http.sock until the end of the block. The caller holds the world's lock.
+def own_socket(folder: TokenFolder) -> Iterator[socket.socket]:
+    """Listen on DIR/node/http.sock until the end of the block. The caller holds the lock of the
+    world, or that of the folder of many worlds.
 
     Raises:
         Unavailable: The socket cannot be made.
@@ -158,10 +178,17 @@ def own_socket(folder: WorldFolder) -> Iterator[socket.socket]:
 
 
 def check_access(
-    folder: WorldFolder, address: ListenAddress, *, has_tls: bool, is_insecure: bool
+    folder: TokenFolder,
+    address: ListenAddress,
+    *,
+    has_tls: bool,
+    is_insecure: bool,
+    lack: str = "this world has no tokens",
+    option: str = "--world",
 ) -> None:
     """Check that a node may listen at ``address``: on a loopback address always, elsewhere only
-    with a token, and with TLS or a word that it is not needed (N-4).
+    with a token, and with TLS or a word that it is not needed (N-4). ``lack`` and ``option`` are
+    the words about ``folder`` if it has no token.
 
     Raises:
         Refused: It may not.
@@ -171,8 +198,8 @@ def check_access(
         return
     if not len(load(folder)):
         raise Refused(
-            f"--listen {address.text}: other machines reach this address, and this world has no "
-            f"tokens (make one: aos token create NAME --scope read --world "
+            f"--listen {address.text}: other machines reach this address, and {lack} "
+            f"(make one: aos token create NAME --scope read {option} "
             f"{shell_word(folder.path)}; or listen on 127.0.0.1)"
         )
     if not (has_tls or is_insecure):

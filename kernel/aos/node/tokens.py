@@ -3,9 +3,12 @@
 
     DIR/node/tokens.json    0600: name, BLAKE3 of the secret, scopes, dates of each token
 
+A world that a router serves next to others takes the tokens of a second file, too, which is the
+same for all of these worlds (N-134a).
+
 Rule 1: a secret is shown once, when it is made. The file holds only its hash.
 
-Rule 2: a file that cannot be read makes every token invalid. It never opens the node.
+Rule 2: a file that cannot be read makes each of its tokens invalid. It never opens the node.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
 
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
-from aos.host.folder.folder import WorldFolder
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.shell_text import shell_word
 from aos.store.plain_files import PlainFolder
@@ -54,10 +57,23 @@ VERBS: Final = (SEND, READ, WORK, OPERATE)
 _NAMED: Final = (SEND, WORK)
 """Verbs that may be limited to names: of event schemas, and of effects."""
 
+SHARED_PREFIX: Final = "*/"
+"""Begins the name of a token for all worlds, so that no token of one world has the same name: rates
+and leases belong to names."""
+
 LOOK_S: Final = 0.25
-"""Seconds for which the file is not looked at again. A revoked token is out within a second."""
+"""Seconds for which the files are not looked at again. A revoked token is out within a second."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class TokenFolder(Protocol):
+    """A folder with tokens: that of a world, or that of many worlds."""
+
+    @property
+    def path(self) -> Path: ...
+    def open_plain(self) -> PlainFolder:
+        """Open it. Raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +177,18 @@ class Tokens:
         digest = content_hash(secret.encode("utf-8", "surrogatepass"))
         matching = None
         for token in self.by_name.values():
-            if token.digest is not None and hmac.compare_digest(token.digest, digest):
+            if token.digest is None or not hmac.compare_digest(token.digest, digest):
+                continue
+            if matching is None and not token.is_expired(now_ns):
                 matching = token
-        return None if matching is None or matching.is_expired(now_ns) else matching
+        return matching
 
     def has(self, token: Token, *, now_ns: int) -> bool:
         """Return whether this token is still the valid one of its name."""
         return self.by_name.get(token.name) == token and not token.is_expired(now_ns)
 
 
-def load(folder: WorldFolder) -> Tokens:
+def load(folder: TokenFolder) -> Tokens:
     """Read the tokens of a world; none if no token was ever made.
 
     Raises:
@@ -181,13 +199,31 @@ def load(folder: WorldFolder) -> Tokens:
     with folder.open_plain() as world:
         try:
             with world.inner(NODE) as node:
-                return _read(node)
+                return _read(node, TOKENS)
         except FileNotFoundError:
             return Tokens({})
 
 
+def load_shared(path: Path) -> Tokens:
+    """Read the tokens for all worlds (N-134a). Their names begin with ``SHARED_PREFIX``.
+
+    Raises:
+        Damage, Refused, Unavailable: As ``load``.
+        OSError: It cannot be read.
+    """
+    try:
+        with PlainFolder.at_user_path(path.parent) as parent:
+            stored = _read(parent, path.name)
+    except FileNotFoundError:
+        return Tokens({})
+    tokens = [
+        replace(token, name=f"{SHARED_PREFIX}{token.name}") for token in stored.by_name.values()
+    ]
+    return Tokens({token.name: token for token in tokens})
+
+
 def create(
-    folder: WorldFolder,
+    folder: TokenFolder,
     name: str,
     scopes: tuple[Scope, ...],
     *,
@@ -245,7 +281,7 @@ def create(
     return text
 
 
-def revoke(folder: WorldFolder, name: str) -> None:
+def revoke(folder: TokenFolder, name: str) -> None:
     """Remove a token. A running node refuses it within a second, and ends its streams.
 
     Raises:
@@ -263,16 +299,30 @@ def revoke(folder: WorldFolder, name: str) -> None:
 
 
 class LiveTokens:
-    """The tokens of a running node: the file is read again when it has changed."""
+    """The tokens of a running node: a file is read again when it has changed. ``shared`` is the
+    file of the tokens for all worlds, if there is one."""
 
     def __init__(
-        self, folder: WorldFolder, clock: Callable[[], float], report: Callable[[str], None]
+        self,
+        folder: TokenFolder,
+        clock: Callable[[], float],
+        report: Callable[[str], None],
+        *,
+        shared: Path | None = None,
     ) -> None:
-        self._folder = folder
         self._clock = clock
-        self._report = report
         self._looked_at: float | None = None
-        self._mark: tuple[int, int, int] | None = None
+        self._files = [
+            _LiveFile(
+                folder.path / NODE / TOKENS, lambda: load(folder), "no token is valid", report
+            )
+        ]
+        if shared is not None:
+            self._files.append(
+                _LiveFile(
+                    shared, lambda: load_shared(shared), "no token for all worlds is valid", report
+                )
+            )
         self._tokens = Tokens({})
         self.exist = False
         """Whether a file of tokens exists: then TCP needs a token, also if every one was
@@ -283,31 +333,64 @@ class LiveTokens:
         at = self._clock()
         if self._looked_at is None or at - self._looked_at >= LOOK_S:
             self._looked_at = at
-            self._look()
+            have_changed = [file.look() for file in self._files]
+            if any(have_changed):
+                self.exist = any(file.exists for file in self._files)
+                self._tokens = Tokens(
+                    {name: token for file in self._files for name, token in file.tokens.items()}
+                )
         return self._tokens
 
-    def _look(self) -> None:
+
+class _LiveFile:
+    """One file of tokens. If it cannot be read, it has none, but exists (Rule 2); then the report
+    begins with ``subject``."""
+
+    def __init__(
+        self,
+        path: Path,
+        read: Callable[[], Tokens],
+        words: str,
+        report: Callable[[str], None],
+    ) -> None:
+        self._path = path
+        self._read = read
+        self._words = words
+        self._report = report
+        self._mark: tuple[int, ...] | None = None
+        self.tokens: dict[str, Token] = {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether something had the name of the file at the last look."""
+        return self._mark is not None
+
+    def look(self) -> bool:
+        """Read the file if it has changed since the last look; return whether it has."""
         mark = self._marked()
         if mark == self._mark:
-            return
+            return False
         self._mark = mark
-        self.exist = mark is not None
         try:
-            self._tokens = load(self._folder)
+            self.tokens = self._read().by_name
         except (AosError, OSError) as problem:
-            self._tokens = Tokens({})
-            self._report(f"no token is valid: {problem}")
+            self.tokens = {}
+            self._report(f"{self._words}: {problem}")
+        return True
 
-    def _marked(self) -> tuple[int, int, int] | None:
+    def _marked(self) -> tuple[int, ...] | None:
+        """Numbers that change with the file; None if there is none."""
         try:
-            file_stat = os.lstat(self._folder.path / NODE / TOKENS)
+            file_stat = os.lstat(self._path)
         except FileNotFoundError:
             return None
-        return file_stat.st_ino, file_stat.st_mtime_ns, file_stat.st_size
+        except OSError as error:  # there may be one, which cannot be read
+            return (error.errno or 0,)
+        return file_stat.st_ino, file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_mode
 
 
 @contextlib.contextmanager
-def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
+def _changing(folder: TokenFolder) -> Iterator[dict[str, Token]]:
     """The tokens, to be changed. They are durable after the block; one process changes at a time.
 
     Raises:
@@ -318,7 +401,7 @@ def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
             lock = node.open(_LOCK, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                tokens = dict(_read(node).by_name)
+                tokens = dict(_read(node, TOKENS).by_name)
                 yield tokens
                 _write(node, tokens)
             finally:
@@ -330,9 +413,9 @@ def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
         ) from error
 
 
-def _read(node: PlainFolder) -> Tokens:
-    path = node.path / TOKENS
-    file_stat = node.check_file(TOKENS)
+def _read(folder: PlainFolder, name: str) -> Tokens:
+    path = folder.path / name
+    file_stat = folder.check_file(name)
     if file_stat is None:
         return Tokens({})
     if stat.S_IMODE(file_stat.st_mode) & 0o077:
@@ -345,7 +428,7 @@ def _read(node: PlainFolder) -> Tokens:
         )
     try:
         document: Any = parse_json(
-            node.read(TOKENS, _FILE_BYTES_MAX).decode(), max_bytes=_FILE_BYTES_MAX
+            folder.read(name, _FILE_BYTES_MAX).decode(), max_bytes=_FILE_BYTES_MAX
         )
         if document["version"] != _FORMAT:
             raise ValueError(f"version {document['version']!r}")

@@ -188,7 +188,11 @@ class WebhookPoster:
                         await asyncio.to_thread(self._file.save, position)
                         saved = self.position
                     await asyncio.sleep(0)
-                await self._follower.wait_past(position[0] - 1, WAIT_S)
+                is_news = await self._follower.wait_past(position[0] - 1, WAIT_S)
+                if not is_news and self.position > saved:
+                    # So the file shows that every event was posted (WD-17).
+                    await asyncio.to_thread(self._file.save, position)
+                    saved = self.position
 
     async def _begun(self) -> EventPosition:
         """The position of the file, or the first one, which is saved."""

@@ -15,13 +15,13 @@ from typing import Any, Final
 from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.follower import Follower
-from aos.node.application import LOG_PREFIX, App
+from aos.node.application import App, serves_path
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.front import main
 from aos.node.handlers import HANDLERS
 from aos.node.problems import text_for_clients
 from aos.node.reading import BY_NAME as READ_REQUESTS
-from aos.node.routes import BY_PATH, ROUTES
+from aos.node.routes import ROUTES
 from aos.node.services import Services
 from aos.node.tokens import OWNER
 from aos.page.node_parts import NodeParts, forms_of
@@ -53,11 +53,12 @@ class NodePage:
         self._page = PageApp(
             _NodeWorlds(services), session, hidden=services.folder.path,
             node=NodeParts(services, forms),
+            root="" if services.mount is None else services.mount.prefix,
         )  # fmt: skip
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if path in BY_PATH or path.startswith(("/v1/", LOG_PREFIX)) or scope["type"] != "http":
+        if serves_path(path) or scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         status, sent, began = 499, 0, time.perf_counter()
@@ -114,11 +115,18 @@ class _NodeWorld(PageWorld):
     """The world of a node, read through the services of its front."""
 
     def __init__(self, services: Services) -> None:
-        folder = services.folder
-        super().__init__(folder, user_path=folder.path, slug=folder.world.hex()[:SLUG_DIGITS])
+        folder, mount = services.folder, services.mount
+        slug = folder.world.hex()[:SLUG_DIGITS] if mount is None else mount.name
+        super().__init__(folder, user_path=folder.path, slug=slug)
         self._services = services
         self._readers = services.readers
         self._index = services.index
+
+    @property
+    def name(self) -> str:
+        """That of the world at its router; else that of its folder."""
+        mount = self._services.mount
+        return super().name if mount is None else mount.name
 
     @property
     def label(self) -> str:
@@ -129,7 +137,8 @@ class _NodeWorld(PageWorld):
         return self._services.follower.state
 
     def world_option(self, address: str) -> tuple[str, str]:
-        return "--node", address.rstrip("/")
+        mount = self._services.mount
+        return "--node", address.rstrip("/") + ("" if mount is None else mount.prefix)
 
     async def list_document(self, operation: str, query: Mapping[str, Any]) -> Document:
         """Make a list as the API does: one in this process would delay the API."""
@@ -174,11 +183,11 @@ class _NodeWorld(PageWorld):
         return {**await super()._with_process(document, is_past=is_past), "path": None}
 
 
-def mounted(app: App, services: Services) -> NodePage:
+def with_page(app: App, services: Services) -> NodePage:
     """Return the application of a front with the page."""
     return NodePage(app, services)
 
 
 if __name__ == "__main__":
     keep_memory_private()
-    sys.exit(main(mounted))
+    sys.exit(main(with_page))

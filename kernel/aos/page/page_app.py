@@ -102,7 +102,8 @@ class _PageQuery(dict[str, object]):
 
 class PageApp:
     """The application, for worlds and one kind of session. ``hidden`` is a path that readers of the
-    page do not learn; ``node`` are the parts that only a node has."""
+    page do not learn; ``node`` are the parts that only a node has. ``root`` is the address of the
+    one world of a page that is mounted, which has all paths of its own below it (PG-134)."""
 
     def __init__(
         self,
@@ -111,13 +112,16 @@ class PageApp:
         *,
         hidden: Path | None = None,
         node: NodeParts | None = None,
+        root: str = "",
     ) -> None:
+        self._root = root
+        self._open = f"{root}{OPEN}"
         self._worlds = worlds
         self._hidden = hidden
         self._session = session
         self._node = node
         pages = (*PAGES, *node.pages) if node is not None else PAGES
-        self._posting = [Route(OPEN, session.open_session, methods=list(session.methods))]
+        self._posting = [Route(self._open, session.open_session, methods=list(session.methods))]
         if node is not None:
             self._posting += [
                 Route(f"/w/{{world}}{form.path}", self._of_form(form), methods=list(_FORM_METHODS))
@@ -128,7 +132,8 @@ class PageApp:
             [
                 Route("/", self._front),
                 *self._posting,
-                Route("/static/{name}", _static),
+                *(Route(f"{at}/static/{{name}}", _static) for at in dict.fromkeys(("", root))),
+                *([Route(root, self._with_slash)] if root else ()),
                 *(Route(f"/w/{{world}}{page.path}", self._of(page)) for page in pages),
                 Route("/w/{world}", self._of(PAGES[0])),
                 Route("/w/{world}/search", self._search),
@@ -198,12 +203,18 @@ class PageApp:
                 f"this page: expected {' or '.join(methods)}, found {method[:20]}",
                 headers={"allow": ", ".join(methods)},
             )  # fmt: skip
-        if path != OPEN and not path.startswith("/static/"):
+        if not self._is_for_everyone(path):
             cookie = headers.get(b"cookie")
             cookie_text = None if cookie is None else cookie.decode("latin-1")
             scope["visit"] = self._session.check(scope, cookie_text)
         if method == "POST":
             check_same_site(headers)
+
+    def _is_for_everyone(self, path: str) -> bool:
+        """Return whether a path needs no session: it shows nothing of a world."""
+        if path == self._open or (self._root and path == self._root):
+            return True
+        return path.startswith(("/static/", f"{self._root}/static/"))
 
     def _methods(self, scope: Scope) -> Sequence[str]:
         """Return the methods of a path."""
@@ -218,7 +229,13 @@ class PageApp:
         document = await self._worlds.document()
         if request.scope["is_json"]:
             return Response(json_bytes(document), media_type=JSON)
-        return _html("worlds", {"document": document, "title": "Worlds", **_NOWHERE})
+        values = {"document": document, "title": "Worlds", "root": self._root, **_NOWHERE}
+        return _html("worlds", values)
+
+    async def _with_slash(self, request: Request) -> Response:
+        """Lead to the first page of a mounted world: browsers send its cookie only below it."""
+        query = request.url.query
+        return RedirectResponse(f"{self._root}/?{query}" if query else f"{self._root}/", 303)
 
     def _of(self, page: Page) -> Handler:
         async def answer(request: Request) -> Response:
@@ -267,7 +284,7 @@ class PageApp:
                 "place": world.world_option(str(request.base_url)),
                 "path": request.path_params,
                 "command": page.words(query, world.world_option(str(request.base_url))),
-                "json_address": _json_address(request),
+                "json_address": self._json_address(request),
             },
         )
 
@@ -342,6 +359,7 @@ class PageApp:
             links = PageLinks(base, view.state, at)
             return {
                 "title": title,
+                "root": self._root,
                 "world": world,
                 "index": world.index(),
                 "links": links,
@@ -370,7 +388,25 @@ class PageApp:
             "sender": None if at else self._node.sender(visit, links),
         }
 
+    def _json_address(self, request: Request) -> str:
+        path: str = request.scope["raw_path"].decode("latin-1").rstrip("/")
+        if path == self._root:
+            path += "/"  # NAME.json would be the name of another world
+        query: str = request.url.query
+        return f"{path}{SUFFIX}?{query}" if query else f"{path}{SUFFIX}"
+
     # Refusals
+
+    def _retry_link(self, scope: Scope, problem: Problem) -> tuple[str, str] | None:
+        """Return a link that continues after a refusal: the form for a token, or the page whose
+        button was pressed."""
+        if self._node is None:
+            return None
+        if problem.rule == "session_is_missing":
+            return "Open the page of this node", self._open
+        if scope["method"] == "POST" and scope["path"].startswith("/w/"):
+            return "Open the page again", scope["raw_path"].decode("latin-1").rpartition("/")[0]
+        return None
 
     def _problem(self, error: AosError) -> Problem:
         """Return the problem of an error, with the sentence of the command line."""
@@ -394,8 +430,9 @@ class PageApp:
             "title": _TITLES.get(problem.status, "Not possible"),
             "problem": problem,
             "past": None,
-            "again": _retry_link(scope, problem, is_node=self._node is not None),
+            "again": self._retry_link(scope, problem),
             "index": None,
+            "root": self._root,
             **_NOWHERE,
         }
         if world is not None:
@@ -438,18 +475,19 @@ def _wants_json(scope: Scope) -> bool:
     return JSON.encode() in accept and b"text/html" not in accept
 
 
-def _json_address(request: Request) -> str:
-    path: str = request.scope["raw_path"].decode("latin-1").rstrip("/")
-    query: str = request.url.query
-    return f"{path}{SUFFIX}?{query}" if query else f"{path}{SUFFIX}"
-
-
 async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in STATIC:
+    file = static_file(request.path_params["name"])
+    if file is None:
         raise _unknown_path(request.scope["path"])
-    data = files("aos.page").joinpath("static", name).read_bytes()
-    return Response(data, media_type=STATIC[name])
+    data, media = file
+    return Response(data, media_type=media)
+
+
+def static_file(name: str) -> tuple[bytes, str] | None:
+    """Return a file that pages refer to, and its media type; None if there is none."""
+    if name not in STATIC:
+        return None
+    return files("aos.page").joinpath("static", name).read_bytes(), STATIC[name]
 
 
 def _past(scope: Scope) -> str | None:
@@ -457,18 +495,6 @@ def _past(scope: Scope) -> str | None:
     base, separator, cell = scope["raw_path"].decode("latin-1").partition("/cell/")
     # The path of a form has one part more.
     return f"{base}/trace/{'/'.join(cell.split('/')[:3])}" if separator else None
-
-
-def _retry_link(scope: Scope, problem: Problem, *, is_node: bool) -> tuple[str, str] | None:
-    """Return a link that continues after a refusal: the form for a token, or the page whose button
-    was pressed."""
-    if not is_node:
-        return None
-    if problem.rule == "session_is_missing":
-        return "Open the page of this node", OPEN
-    if scope["method"] == "POST" and scope["path"].startswith("/w/"):
-        return "Open the page again", scope["raw_path"].decode("latin-1").rpartition("/")[0]
-    return None
 
 
 async def _unknown(scope: Scope, _receive: Receive, _send: Send) -> None:

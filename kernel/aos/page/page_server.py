@@ -9,21 +9,20 @@ ends at the end of stdin, so that it never outlives the process that has started
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 import uvloop
 
 from aos.errors import AosError, Refused
-from aos.node.bounds import BoundedProtocol, server_config
+from aos.node.bounded_server import BoundedServer
+from aos.node.bounds import BoundedProtocol
 from aos.node.child_program import end_of_stdin
 from aos.node.sockets import ListenAddress, actual, tcp_socket
 from aos.page.page_app import PageApp
@@ -33,7 +32,6 @@ from aos.page.page_worlds import PageWorlds
 from aos.private_memory import keep_memory_private
 
 LISTEN: Final = ListenAddress(host="127.0.0.1", port=7470)
-_SHUTDOWN_S: Final = 1
 
 
 class PageProtocol(BoundedProtocol):
@@ -41,12 +39,6 @@ class PageProtocol(BoundedProtocol):
 
     refusal_headers = LINES
     connections_max = 64
-
-
-class _PageServer(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def run_page(
@@ -103,11 +95,7 @@ async def _serve(
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, over.set)
     async with worlds:
-        server = _PageServer(
-            server_config(
-                PageApp(worlds, session), PageProtocol, timeout_graceful_shutdown=_SHUTDOWN_S
-            )
-        )
+        server = BoundedServer(PageApp(worlds, session), PageProtocol)
         serving = asyncio.ensure_future(server.serve(sockets=[listener]))
         ready()
         ending = asyncio.ensure_future(over.wait())

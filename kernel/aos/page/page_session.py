@@ -3,7 +3,8 @@
     aos page prints   http://127.0.0.1:7470/open?token=…   valid once
     the browser gets  Set-Cookie and a redirect to /        valid until the command ends
 
-On a node, a token of the node, entered once, becomes the cookie (PG-52).
+On a node, a token of the node, entered once, becomes the cookie (PG-52); at a router, it is the
+cookie of one world (PG-135).
 """
 
 from __future__ import annotations
@@ -125,6 +126,17 @@ def cookie_of(header: str | None, name: str) -> str | None:
     return None if morsel is None else morsel.value
 
 
+def nearest_cookie_of(header: str | None, name: str) -> str | None:
+    """Return a cookie as ``cookie_of``; of several with this name that of the longest path, which
+    browsers send first (RFC 6265, 5.4). An earlier node at the same port may have left one that is
+    for all paths."""
+    for pair in (header or "").split(";"):
+        cookie_name, equals, value = pair.partition("=")
+        if equals and cookie_name.strip() == name:
+            return value.strip()
+    return None
+
+
 def _is_same(actual: str, expected: str) -> bool:
     return hmac.compare_digest(actual.encode(errors="replace"), expected.encode())
 
@@ -138,6 +150,7 @@ class NodeSession:
     def __init__(self, services: Services, forms: FormTokens) -> None:
         self._services = services
         self._forms = forms
+        self._root = "" if services.mount is None else services.mount.prefix
         self._secrets: OrderedDict[str, str] = OrderedDict()
 
     def check(self, scope: MutableMapping[str, Any], cookie: str | None) -> Visit:
@@ -150,14 +163,14 @@ class NodeSession:
         door, now_ns = Door(*scope["server"]), time.time_ns()
         caller, session = caller_of(door, {}, self._services.tokens, now_ns=now_ns), None
         if caller is None:
-            session = cookie_of(cookie, _cookie_name(_COOKIE, scope))
+            session = self._cookie_of(cookie, _COOKIE, scope)
             secret = self._secrets.get(session or "")
             caller = None if secret is None else self._token(secret)
         if caller is None:
             raise Problem(
                 401, "session_is_missing",
-                "this browser has not opened the page: enter a token of the node at /open (make "
-                "one: aos token create NAME --scope read)",
+                f"this browser has not opened the page: enter a token of the node at {self._root}"
+                f"{OPEN} (make one: aos token create NAME --scope read)",
             )  # fmt: skip
         if not caller.allows(READ):
             raise Problem(403, "token_does_not_allow", f"{caller.name}: the scope read is missing")
@@ -184,11 +197,11 @@ class NodeSession:
         visit = request.scope.get("visit")
         if visit is not None and visit.session is not None:
             return visit.session, None
-        cookie = cookie_of(request.headers.get("cookie"), _cookie_name(_FORM_COOKIE, request.scope))
+        cookie = self._cookie_of(request.headers.get("cookie"), _FORM_COOKIE, request.scope)
         if cookie is not None and _RANDOM.fullmatch(cookie):
             return cookie, None
         new = secrets.token_urlsafe(TOKEN_BYTES)
-        return new, _cookie(request, _FORM_COOKIE, new)
+        return new, self._cookie(request, _FORM_COOKIE, new)
 
     async def open_session(self, request: Request) -> Response:
         """Show the form, or take it: the token becomes a cookie by a redirect.
@@ -211,17 +224,33 @@ class NodeSession:
         self._secrets[session] = secret
         if len(self._secrets) > SESSIONS_MAX:
             self._secrets.popitem(last=False)
-        answer = RedirectResponse("/", status_code=303)
-        answer.headers["set-cookie"] = _cookie(request, _COOKIE, session)
+        answer = RedirectResponse(f"{self._root}/", status_code=303)
+        answer.headers["set-cookie"] = self._cookie(request, _COOKIE, session)
         return answer
 
     def _form(self, browser: str, cookie: str | None) -> Response:
         form = self._forms.make(OPEN, browser)
-        values = {"title": "Open", "form": form, "world": None, "links": None, "at": None}
+        values = {
+            "title": "Open", "form": form, "world": None, "links": None, "at": None,
+            "root": self._root,
+        }  # fmt: skip
         answer = Response(render("open", values), media_type=HTML)
         if cookie is not None:
             answer.headers["set-cookie"] = cookie
         return answer
+
+    def _cookie_of(
+        self, header: str | None, name: str, scope: MutableMapping[str, Any]
+    ) -> str | None:
+        """Return this node's cookie of a ``Cookie`` header; None if it has none."""
+        full = _cookie_name(name, scope)
+        return nearest_cookie_of(header, full) if self._root else cookie_of(header, full)
+
+    def _cookie(self, request: Request, name: str, value: str) -> str:
+        """Return the value of ``Set-Cookie``; the cookie is sent to no other world."""
+        secure = "; Secure" if request.url.scheme == "https" else ""
+        full = _cookie_name(name, request.scope)
+        return f"{full}={value}; Path={self._root}/; HttpOnly; SameSite=Strict{secure}"
 
 
 def _cookie_name(name: str, scope: MutableMapping[str, Any]) -> str:
@@ -231,9 +260,3 @@ def _cookie_name(name: str, scope: MutableMapping[str, Any]) -> str:
     port = host.decode("latin-1").rpartition(":")[2]
     is_port = port.isascii() and port.isdigit()
     return f"{name}_{port if is_port else _PORTS.get(scope['scheme'], '')}"
-
-
-def _cookie(request: Request, name: str, value: str) -> str:
-    secure = "; Secure" if request.url.scheme == "https" else ""
-    full = _cookie_name(name, request.scope)
-    return f"{full}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"

@@ -220,6 +220,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     jinja_environment.filters.update(FILTERS)
+    jinja_environment.globals["root"] = ""
     jinja_environment.tests.update({"cut": is_cut, "small": is_small, "time_ns": is_time})
     return jinja_environment
 

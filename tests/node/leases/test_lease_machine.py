@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from aos.host.executors.limiter import Limit, Limiter
+from aos.host.executors.task_bank import Signers
 from aos.node.leases.leases import (
     START_NS,
     Leases,
     Lose,
     Moment,
+    OpenTask,
     Park,
     Pick,
     Standing,
     TaskPlace,
 )
-from aos.node.leases.offers import OpenTask, Signers
 from aos.node.leases.row import LeaseHolder, RetryPolicy, Row
 from aos.values.digests import Hash, content_hash
 from tests.node.leases.model import Given, Model, ModelTask
@@ -176,7 +177,9 @@ class LeaseMachine(RuleBasedStateMachine):
             if pick is None:
                 break
             picks.append(pick)
-        got = []
+        got: list[Pick] = []
+        stored: list[Pick] = []
+        """Those of ``got`` whose leases are on the disk: a repetition of the claim gets them."""
         for pick in picks:
             task = self.task(pick.intent)
             self.model.check_lane(task)
@@ -185,7 +188,9 @@ class LeaseMachine(RuleBasedStateMachine):
                 if task.is_once:
                     self.leases.reserve(pick)
                     self.sync()
+                    stored = list(got)
                     if crash == "reserved":
+                        self.give_out(worker, stored)
                         self.the_front_is_killed_and_starts(0, False)
                         return
                 if not is_granted:
@@ -193,6 +198,7 @@ class LeaseMachine(RuleBasedStateMachine):
                     continue
                 task.journaled = pick.epoch
                 if crash == "begun":
+                    self.give_out(worker, stored)
                     self.the_front_is_killed_and_starts(0, False)
                     return
                 self.leases.begun(pick.intent, pick.epoch)
@@ -201,6 +207,7 @@ class LeaseMachine(RuleBasedStateMachine):
             ):
                 got.append(pick)
         if crash == "granted":
+            self.give_out(worker, stored)
             self.the_front_is_killed_and_starts(0, False)
             return
         self.sync()

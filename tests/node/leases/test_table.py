@@ -30,6 +30,7 @@ from aos.values.digests import Hash, content_hash
 
 INTENT = content_hash(b"an intent")
 OTHER = content_hash(b"another intent")
+NUMBERS = st.integers(0, 2**63)
 ROW = Row(
     epoch=3,
     phase=Phase.LEASED,
@@ -77,9 +78,19 @@ def test_rows_are_there_after_a_start_and_the_table_remembers_where_it_began(
         phase=st.sampled_from(Phase),
         holder=st.builds(LeaseHolder, st.text(), st.text()),
         claim=st.text(),
-        until_ns=st.integers(0, 2**63),
+        until_ns=NUMBERS,
+        lease_ns=NUMBERS,
+        lost=NUMBERS,
+        failed=NUMBERS,
+        pause_ns=NUMBERS,
+        resume_ns=NUMBERS,
         problem=st.none() | st.text(),
-        policy=st.builds(RetryPolicy, attempts=st.none() | st.integers(1, 100)),
+        policy=st.builds(
+            RetryPolicy,
+            attempts=st.none() | st.integers(1, 100),
+            base_ms=st.none() | NUMBERS,
+            cap_ms=st.none() | NUMBERS,
+        ),
     )
 )
 def test_a_row_is_read_as_it_was_written(row: Row) -> None:

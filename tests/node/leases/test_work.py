@@ -46,6 +46,41 @@ def test_a_task_is_claimed_carried_out_and_settled(tmp_path: Path) -> None:
     assert stage.phases() == [], "the first attempt of this effect is not journaled"
 
 
+def has_pending(stage: Stage) -> bool:
+    """Whether the node has rows to write for which no request waits."""
+    return stage.work._desk._syncing.has_pending
+
+
+def test_a_result_is_answered_before_its_row_is_removed_and_a_start_forgets_the_row(
+    tmp_path: Path,
+) -> None:
+    """N-54, N-57."""
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        [task] = await stage.claim()
+        answer = await stage.result(task)
+        assert answer["answer"] == "settled"
+        assert has_pending(stage), "no one waits for the removal"
+
+        # A kill: the row is on the disk, its task is not open.
+        stage.work._desk._syncing._pending.clear()
+        await stage.restart()
+
+        assert [str(row.phase) for row in stage.work._desk._table.rows.values()] == ["Phase.LEASED"]
+        assert await stage.claim("bob") == []
+        assert await stage.beat(task) == "canceled"
+        again = await stage.result(task)
+        assert (again["answer"], again["seq"]) == ("duplicate", answer["seq"])
+        stage.work._desk.write_rest()
+        await stage.settle_down()
+        assert not has_pending(stage)
+        await stage.restart()
+        assert not stage.work._desk._table.rows
+
+    play(tmp_path, scene)
+
+
 def test_a_claim_that_waits_gets_the_task_when_it_is_opened(tmp_path: Path) -> None:
     """N-51."""
 
@@ -64,6 +99,26 @@ def test_a_claim_that_waits_gets_the_task_when_it_is_opened(tmp_path: Path) -> N
         with pytest.raises(Problem) as caught:
             await stage.claim("eve")
         assert (caught.value.status, caught.value.rule) == (503, "stopping")
+
+    play(tmp_path, scene)
+
+
+def test_workers_get_no_task_without_the_lease_of_a_replicated_world(tmp_path: Path) -> None:
+    """CL-89."""
+
+    async def scene(stage: Stage) -> None:
+        holds_lease = False
+        stage.work._desk.polls._holds_lease = lambda: holds_lease
+        stage.open("a", "b")
+        assert await stage.claim() == []
+        waiting = asyncio.ensure_future(stage.claim("bob", wait_ms=60_000))
+        await stage.work.tick()
+        assert not waiting.done()
+
+        holds_lease = True
+        await stage.work.tick()
+        assert [task["issuer_ref"] for task in await waiting] == ["a"]
+        assert [task["issuer_ref"] for task in await stage.claim(claim="d")] == ["b"]
 
     play(tmp_path, scene)
 

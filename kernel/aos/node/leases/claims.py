@@ -332,9 +332,7 @@ class ClaimDesk:
             if reason is not None:
                 unserved.append({"effect": name, "rule": reason[0], "detail": reason[1]})
         poll.pick_counts.clear()  # the tasks that the claim has got do not count
-        for name in sorted(
-            set(self._desk.leases.offers.unsigned(poll, self._desk.clock().steady_ns))
-        ):
+        for name in self._desk.leases.unsigned(poll, self._desk.clock()):
             detail = f"receipts of {name} need another signer (manifest.executors names it)"
             unserved.append({"effect": name, "rule": "needs_another_signer", "detail": detail})
         return unserved

@@ -4,6 +4,7 @@ the process that runs the world (spec/node-work.md)."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -75,6 +76,7 @@ class WorkDesk:
         store: Callable[[], Store],
         clock: Callable[[], Moment],
         report: Report,
+        holds_lease: Callable[[], bool] = lambda: True,
     ) -> None:
         self.link = link
         self.store = store
@@ -83,7 +85,7 @@ class WorkDesk:
         self.limits = settings.limits
         limiter = Limiter(settings.limits)
         self.leases = Leases(table.rows, since=table.since, limiter=limiter)
-        self.polls = Polls(self.leases, clock)
+        self.polls = Polls(self.leases, clock, holds_lease=holds_lease)
         self.changed = asyncio.Event()
         self.world_effects: frozenset[str] | None = None
         self.followed: State | None = None
@@ -152,6 +154,15 @@ class WorkDesk:
             await self._syncing.synced()
         except AosError as problem:
             raise self.unavailable(problem) from problem
+
+    def write_rest(self) -> None:
+        """Store the changes for which no request waits."""
+        if self._syncing.has_pending:
+            self.run(self._write_rest())
+
+    async def _write_rest(self) -> None:
+        with contextlib.suppress(Problem):  # the next request that waits for them says so
+            await self.synced()
 
     async def begin(self, pick: Pick) -> Problem | None:
         """Journal the attempt of a pick, if the journal does not have it. Returns why not."""

@@ -9,11 +9,12 @@ from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import takes
 from aos.core.state.state import State
-from aos.host.executors.lanes import Lane, has_lanes, lane_of, values_at
-from aos.host.executors.limiter import Group, Limit
+from aos.host.executors.lanes import group_of, has_lanes, lane_of
+from aos.host.executors.limiter import Limit
+from aos.host.executors.task_bank import Signers
 from aos.manifest.names import KERNEL, NODE, STREAM, is_run_by_node
 from aos.manifest.sealed_places import sealed_parts
-from aos.node.leases.offers import OpenTask, Signers
+from aos.node.leases.leases import OpenTask
 from aos.node.leases.row import Row
 from aos.store.store import Store
 from aos.values.digests import hash_text
@@ -43,23 +44,16 @@ def open_task(
     """
     effect = intent.effect
     limit = limits.get(effect.name)
-    lane: Lane | None = None
-    group: Group | None = None
-    if has_lanes(effect) or (limit is not None and limit.by):
-        params = slot_bytes(intent.params, store.blob)
-        lane = lane_of(effect, params, *intent.cell)
-        if limit is not None:
-            group = effect.name, values_at(effect, params, limit.by)
-    elif limit is not None:
-        group = effect.name, b""
+    reads_params = has_lanes(effect) or (limit is not None and bool(limit.by))
+    params = slot_bytes(intent.params, store.blob) if reads_params else b""
     return OpenTask(
         intent=intent.intent,
         effect=effect.name,
         order=(intent.seq, intent.index),
         is_once=effect.delivery == "at_most_once",
         signers=_signers(state, intent),
-        lane=lane,
-        group=group,
+        lane=lane_of(effect, params, *intent.cell),
+        group=None if limit is None else group_of(effect, params, limit),
     )
 
 

@@ -13,16 +13,16 @@ from __future__ import annotations
 import enum
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from aos.core.journal.inputs import LOST, AttemptInput
 from aos.core.journal.vocabulary import HaltPhase
 from aos.host.executors.limiter import Limiter
 from aos.host.executors.task import Halted
+from aos.host.executors.task_bank import BankTask, Signers, TaskBank
 from aos.manifest.effective import Effect
 from aos.manifest.forms import ATTEMPTS_DEFAULT, BASE_MS_DEFAULT, CAP_MS_DEFAULT
-from aos.node.leases.offers import Offers, OpenTask, TaskTaker
 from aos.node.leases.row import LeaseHolder, Phase, RetryPolicy, Row
 from aos.node.leases.silent_workers import SilentWorkers
 from aos.values.digests import Hash
@@ -40,13 +40,35 @@ LEASE_LOST: Final = "lease_lost"
 _MS: Final = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One moment on two clocks, in ns. Decisions use ``steady_ns``, which never goes back; rows
     have ``wall_ns``, which a restart understands."""
 
     steady_ns: int
     wall_ns: int
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenTask(BankTask):
+    """An open intent, as far as decisions about leases need it.
+
+    ``order`` is the place of its opening in the journal: sequence and index in the step.
+    """
+
+    intent: Hash
+    is_once: bool = False
+
+
+class TaskTaker(Protocol):
+    """A claim, or another request for tasks."""
+
+    def effects(self, offered: Iterable[str]) -> Iterable[str]:
+        """Those of the ``offered`` effects that it takes now."""
+        ...
+
+    def may_sign(self, signers: Signers) -> bool:
+        """Whether its results would be signed by one of ``signers``."""
+        ...
 
 
 class TaskPlace(enum.Enum):
@@ -77,8 +99,7 @@ class Standing(enum.Enum):
     """The task is not open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(NamedTuple):
     """A task that a claim gets as attempt ``epoch``. It ``must_begin`` if the journal does not have
     that attempt yet, because of ``problem``."""
 
@@ -135,7 +156,6 @@ class TaskEntry:
     until_ns: int = 0
     back: TaskPlace = TaskPlace.OFFERED
     halt: HaltPhase | None = None
-    uses_limit: bool = False
     is_named: bool = True
 
 
@@ -158,7 +178,7 @@ class Leases:
     """
 
     def __init__(self, rows: Mapping[Hash, Row], *, since: int, limiter: Limiter) -> None:
-        self.offers = Offers(limiter)
+        self.offers: TaskBank[OpenTask] = TaskBank(limiter)
         self.tasks: dict[Hash, TaskEntry] = {}
         self.actions: list[Action] = []
         self.changes: dict[Hash, Row | None] = {}
@@ -207,14 +227,14 @@ class Leases:
         """Continue where the last process stopped (N-55)."""
         if row.phase is Phase.LEASED and entry.attempt <= row.epoch:
             left_ns = min(max(row.until_ns - now.wall_ns, START_NS), max(row.lease_ns, START_NS))
-            entry.task_place, entry.uses_limit = TaskPlace.LEASED, True
+            entry.task_place = TaskPlace.LEASED
             self.offers.resume(entry.task)
             self._claims.setdefault((row.holder, row.claim), set()).add(entry.task.intent)
             self._time(entry, now.steady_ns + left_ns)
         elif entry.task.is_once and (row.phase is not Phase.RESERVED or entry.attempt > row.epoch):
             self._lose(entry, row.problem or "its lease is over")
         elif row.phase is Phase.LEASED:
-            self._put(entry, replace(row, phase=Phase.OVER))
+            self._put(entry, row._replace(phase=Phase.OVER))
             self._offer(entry)
         elif row.lost >= LOST_MAX:
             self._park(entry, row)
@@ -251,16 +271,16 @@ class Leases:
                 self._put(entry, Row(epoch=entry.attempt, phase=Phase.OVER))
             elif entry.row.phase is Phase.LEASED:
                 self._over(entry, entry.row.problem)
-            self._leave(entry)
+            self.offers.leave(entry.task)
             entry.task_place, entry.halt = TaskPlace.PARKED, phase
-            self.offers.withdraw(intent)
+            self.offers.withdraw(entry.task)
 
     def end(self, intent: Hash) -> None:
         """A task is settled, or no cell waits for it any more. Unknown ones are ignored."""
         entry = self.tasks.pop(intent, None)
         if entry is None:
             return
-        self._leave(entry)
+        self.offers.leave(entry.task)
         self.offers.close(entry.task)
         if entry.row is not None:
             self.changes[intent] = None
@@ -278,11 +298,16 @@ class Leases:
     def take(self, taker: TaskTaker, now: Moment) -> Pick | None:
         """Take the next task for a worker; it is given out once it is granted. None: there is none
         now."""
-        task = self.offers.take(taker, now.steady_ns)
+        task: OpenTask | None = None
+        for effect in taker.effects(self.offers.effects):
+            first = self.offers.first(effect, now.steady_ns, taker.may_sign)
+            if first is not None and (task is None or first.order < task.order):
+                task = first
         if task is None:
             return None
+        self.offers.begin(task, now.steady_ns)
         entry = self.tasks[task.intent]
-        entry.task_place, entry.uses_limit = TaskPlace.BEGINNING, True
+        entry.task_place = TaskPlace.BEGINNING
         epoch = self._next_epoch(entry)
         problem = None if entry.row is None else entry.row.problem
         return Pick(task.intent, epoch, epoch > max(entry.attempt, 0), problem)
@@ -303,7 +328,7 @@ class Leases:
         entry = self.tasks.get(pick.intent)
         if entry is not None:
             previous = entry.row or Row(epoch=0, phase=Phase.RESERVED)
-            self._put(entry, replace(previous, epoch=pick.epoch, phase=Phase.RESERVED))
+            self._put(entry, previous._replace(epoch=pick.epoch, phase=Phase.RESERVED))
 
     def grant(
         self,
@@ -325,8 +350,7 @@ class Leases:
         ):
             return False
         previous = entry.row or Row(epoch=0, phase=Phase.RESERVED)
-        row = replace(
-            previous,
+        row = previous._replace(
             epoch=pick.epoch,
             phase=Phase.LEASED,
             holder=holder,
@@ -348,8 +372,18 @@ class Leases:
         """A task that was taken is not given out after all. Unknown ones are ignored."""
         entry = self.tasks.get(pick.intent)
         if entry is not None and entry.task_place is TaskPlace.BEGINNING:
-            self._leave(entry, has_begun=False)
+            self.offers.leave(entry.task, has_begun=False)
             self._offer(entry)
+
+    def unsigned(self, taker: TaskTaker, now: Moment) -> list[str]:
+        """The effects with tasks that ``taker`` would get if it could sign for them, by name."""
+        return sorted(
+            {
+                task.effect
+                for effect in taker.effects(self.offers.effects)
+                for task in self.offers.unsigned(effect, now.steady_ns, taker.may_sign)
+            }
+        )
 
     def claimed(self, holder: LeaseHolder, claim: str) -> list[tuple[Hash, int]]:
         """The tasks and epochs of an earlier claim that its worker still has, in the order of
@@ -406,7 +440,7 @@ class Leases:
         if entry is None or entry.row is None or not self._has_lease(entry, epoch, holder, now):
             return None
         length_ns = lease_ns or entry.row.lease_ns
-        row = replace(entry.row, until_ns=now.wall_ns + length_ns, lease_ns=length_ns)
+        row = entry.row._replace(until_ns=now.wall_ns + length_ns, lease_ns=length_ns)
         self._put(entry, row)
         self._time(entry, now.steady_ns + length_ns)
         return row
@@ -465,7 +499,7 @@ class Leases:
         if entry.task_place in (TaskPlace.BEGINNING, TaskPlace.ENDING, TaskPlace.STOPPING):
             return False
         entry.back, entry.task_place = entry.task_place, TaskPlace.ENDING
-        self.offers.withdraw(intent)
+        self.offers.withdraw(entry.task)
         return True
 
     def not_ended(self, intent: Hash, now: Moment) -> None:
@@ -501,8 +535,7 @@ class Leases:
         pause_ns: int = min(base_ms * 2 ** min(failed - 1, 32), cap_ms) * _MS
         if row.phase is Phase.LEASED:
             self._drop_claim(intent, row)
-        updated = replace(
-            row,
+        updated = row._replace(
             phase=Phase.OVER,
             failed=failed,
             lost=0,
@@ -511,8 +544,8 @@ class Leases:
             problem=problem,
         )
         self._put(entry, updated)
-        self._leave(entry)
-        self.offers.withdraw(intent)
+        self.offers.leave(entry.task)
+        self.offers.withdraw(entry.task)
         self._pause(entry, now.steady_ns + pause_ns)
         return pause_ns
 
@@ -541,9 +574,9 @@ class Leases:
         # All attempts of its policy again (X-16); the lost leases count from 0.
         epoch = max(entry.attempt, previous.epoch) + 1
         if entry.task.is_once:
-            self._put(entry, replace(previous, epoch=epoch, phase=Phase.RESERVED, lost=0, failed=0))
+            self._put(entry, previous._replace(epoch=epoch, phase=Phase.RESERVED, lost=0, failed=0))
         else:
-            self._put(entry, replace(previous, phase=Phase.OVER, lost=0, failed=0))
+            self._put(entry, previous._replace(phase=Phase.OVER, lost=0, failed=0))
         return Pick(intent, epoch, True, "an operator asked to run it again")
 
     # Time
@@ -569,7 +602,7 @@ class Leases:
                 self.lost += 1
                 self.silent.lost(entry.row.holder, now.steady_ns)
                 problem = f"worker {entry.row.holder.worker} lost its lease"
-                self._put(entry, replace(entry.row, lost=entry.row.lost + 1))
+                self._put(entry, entry.row._replace(lost=entry.row.lost + 1))
                 self._stop_lease(entry, problem)
             elif entry.task_place is TaskPlace.PAUSED:
                 self._offer(entry)
@@ -594,14 +627,14 @@ class Leases:
     def _take_back(self, entry: TaskEntry, row: Row) -> None:
         """A worker does not have a task any more, and has not begun it."""
         self._drop_claim(entry.task.intent, row)
-        self._put(entry, replace(row, phase=Phase.RESERVED, until_ns=0))
-        self._leave(entry, has_begun=False)
+        self._put(entry, row._replace(phase=Phase.RESERVED, until_ns=0))
+        self.offers.leave(entry.task, has_begun=False)
         self._offer(entry)
 
     def _stop_lease(self, entry: TaskEntry, problem: str) -> None:
         """A worker does not have a task any more, and may have begun it."""
         row = self._over(entry, problem)
-        self._leave(entry)
+        self.offers.leave(entry.task)
         if entry.task.is_once:
             self._lose(entry, problem)
         elif row.lost >= LOST_MAX:
@@ -613,7 +646,7 @@ class Leases:
         row = entry.row
         assert row is not None, "a lease without a row"
         self._drop_claim(entry.task.intent, row)
-        updated = replace(row, phase=Phase.OVER, until_ns=0, problem=problem)
+        updated = row._replace(phase=Phase.OVER, until_ns=0, problem=problem)
         self._put(entry, updated)
         return updated
 
@@ -635,11 +668,6 @@ class Leases:
     def _pause(self, entry: TaskEntry, until_ns: int) -> None:
         entry.task_place = TaskPlace.PAUSED
         self._time(entry, until_ns)
-
-    def _leave(self, entry: TaskEntry, *, has_begun: bool = True) -> None:
-        if entry.uses_limit:
-            entry.uses_limit = False
-            self.offers.free(entry.task, has_begun=has_begun)
 
     def _put(self, entry: TaskEntry, row: Row) -> None:
         entry.row = self.changes[entry.task.intent] = row

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from aos.host.executors.task_bank import Signers
 from aos.manifest.names import NODE
 from aos.node.calls import SILENT
 from aos.node.leases.leases import Leases, Moment, Pick
-from aos.node.leases.offers import Signers
 from aos.node.leases.row import LeaseHolder, RetryPolicy
 
 POLLS_MAX: Final = 256
@@ -74,10 +74,19 @@ class Poll:
 
 
 class Polls:
-    """The claims that wait, in the order of their arrival. Used from one event loop."""
+    """The claims that wait, in the order of their arrival. Used from one event loop. While
+    ``holds_lease`` returns False, they get nothing (CL-89)."""
 
-    def __init__(self, leases: Leases, clock: Callable[[], Moment]) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        clock: Callable[[], Moment],
+        *,
+        holds_lease: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._leases = leases
+        self._holds_lease = holds_lease
+        self._lacked_lease = False
         self._clock = clock
         self._numbers = itertools.count()
         self._by_effect: dict[str, OrderedDict[int, Poll]] = {}
@@ -91,6 +100,9 @@ class Polls:
         """Take the tasks that a claim gets now."""
         picks: list[Pick] = []
         if poll.is_gone():
+            return picks
+        if not self._holds_lease():
+            self._lacked_lease = True
             return picks
         now = self._clock()
         while len(picks) < poll.tasks_max:
@@ -154,6 +166,19 @@ class Polls:
                 self._give(poll)
         self._leases.offers.fresh.clear()
 
+    def look_for_lease(self) -> None:
+        """Serve all waiting claims if tasks may be handed out again."""
+        if self._lacked_lease and self._holds_lease():
+            self._lacked_lease = False
+            for poll in self._in_order():
+                self._give(poll)
+
+    def _in_order(self) -> list[Poll]:
+        polls = {
+            number: poll for polls in self._by_effect.values() for number, poll in polls.items()
+        }
+        return [polls[number] for number in sorted(polls)]
+
     def note_request(self, holder: LeaseHolder) -> None:
         """Serve the waiting claims of a worker that was silent and has sent a request (N-52b).
 
@@ -167,10 +192,7 @@ class Polls:
             asyncio.get_running_loop().call_soon(self._serve_one, holder)
 
     def _serve_one(self, holder: LeaseHolder) -> None:
-        waiting = {
-            number: poll for polls in self._by_effect.values() for number, poll in polls.items()
-        }
-        for _, poll in sorted(waiting.items(), key=lambda numbered_poll: numbered_poll[0]):
+        for poll in self._in_order():
             if poll.holder == holder:
                 self._give(poll)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.record_codec import from_bytes
@@ -27,6 +27,10 @@ from aos.node.leases.row import LeaseHolder
 from aos.node.problems import Problem
 from aos.values.digests import Hash
 from aos.worker.outcome import Outcome
+
+_ENDED: Final = ("settled", "duplicate", "abandoned")
+"""Answers about tasks that have ended. Their rows are removed with the next group of changes: a
+start finds them without a task, and forgets them."""
 
 
 async def answer_each(
@@ -58,7 +62,10 @@ class ResultDesk:
         self._desk.leases.expire(self._desk.clock())
         answers = await answer_each(body["results"], lambda item: self._result(item, holder, token))
         self._desk.polls.note_request(holder)
-        await self._desk.synced()
+        if all(answer.get("answer") in _ENDED for answer in answers):
+            self._desk.flush()  # the receipts are durable, and no answer is about a row
+        else:
+            await self._desk.synced()
         return {"answers": answers}
 
     async def _result(self, item: Body, holder: LeaseHolder, token: ScopedToken) -> dict[str, Any]:

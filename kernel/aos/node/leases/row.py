@@ -7,8 +7,7 @@ their order.
 from __future__ import annotations
 
 import enum
-from dataclasses import astuple, dataclass
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
@@ -35,8 +34,7 @@ class LeaseHolder(NamedTuple):
 NO_HOLDER: Final = LeaseHolder("", "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """Attempts and pauses that a claim asked for, in milliseconds (X-43); None where the claim gave
     no number."""
 
@@ -45,8 +43,7 @@ class RetryPolicy:
     cap_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """The last attempt of a task that was given out, or is about to be.
 
     ``epoch`` is its number, ``claim`` the worker's name for the request that took it. Times are of
@@ -70,18 +67,12 @@ class Row:
 
     def to_bytes(self) -> bytes:
         """The value of the row."""
-        plain: list[Value] = []
-        for name in self.__dataclass_fields__:
-            field = getattr(self, name)
-            if isinstance(field, Phase):
-                plain.append(field.value)
-            elif isinstance(field, LeaseHolder):
-                plain.append(list(field))
-            elif isinstance(field, RetryPolicy):
-                plain.append(list(astuple(field)))
-            else:
-                plain.append(cast("Value", field))
-        return encode(plain)
+        fields: list[Value] = [
+            self.epoch, self.phase.value, list(self.holder), self.claim, self.until_ns,
+            self.lease_ns, self.lost, self.failed, self.pause_ns, self.resume_ns, self.problem,
+            list(self.policy),
+        ]  # fmt: skip
+        return encode(fields)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Row:

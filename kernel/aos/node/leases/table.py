@@ -127,6 +127,11 @@ class Syncing:
         self._now: asyncio.Future[None] | None = None
         self._running: asyncio.Task[None] | None = None
 
+    @property
+    def has_pending(self) -> bool:
+        """Whether there are changes that no group has yet."""
+        return bool(self._pending)
+
     def put(self, changes: Changes) -> None:
         """Take changes, to be written with the next group."""
         self._pending.update(changes)

@@ -7,7 +7,6 @@ link to the process that runs the world. ``leases.py`` decides, ``table.py`` rem
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +84,11 @@ class LeasedWork:
         store: Callable[[], Store],
         clock: Callable[[], Moment] = now,
         report: Report = report_to_stderr,
+        holds_lease: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._desk = WorkDesk(table, link, settings, store=store, clock=clock, report=report)
+        self._desk = WorkDesk(
+            table, link, settings, store=store, clock=clock, report=report, holds_lease=holds_lease
+        )
         self._claims = ClaimDesk(self._desk)
         self._results = ResultDesk(self._desk)
 
@@ -180,12 +182,15 @@ class LeasedWork:
             pause_s = TICK_S
             if due_ns is not None:
                 pause_s = min(max((due_ns - self._desk.clock().steady_ns) / 1e9, 0.001), TICK_S)
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(pause_s):
                     await self._desk.changed.wait()
+            except TimeoutError:
+                self._desk.write_rest()
 
     async def tick(self) -> None:
         """End the leases and pauses whose time has come."""
+        self._desk.polls.look_for_lease()
         self._desk.leases.expire(self._desk.clock())
         self._desk.flush()
 
@@ -388,11 +393,13 @@ async def open_work(
     *,
     seq: int,
     report: Report = report_to_stderr,
+    holds_lease: Callable[[], bool] = lambda: True,
 ) -> LeasedWork:
-    """Open the work of the world in ``path``, whose journal ends at record ``seq``.
+    """Open the work of the world in ``path``, whose journal ends at record ``seq``. Workers get no
+    task while ``holds_lease`` returns False.
 
     Raises:
         Unavailable: The table of leases cannot be opened.
     """
     table = await asyncio.to_thread(open_table, path, seq=seq, report=report)
-    return LeasedWork(table, link, settings, store=store, report=report)
+    return LeasedWork(table, link, settings, store=store, report=report, holds_lease=holds_lease)

@@ -1,0 +1,1 @@
+"""Many worlds behind one address: ``aos node --worlds DIR`` (spec/worlds.md)."""

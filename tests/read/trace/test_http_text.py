@@ -9,7 +9,7 @@ import pytest
 
 from aos.manifest.names import HTTP
 from aos.read.trace.render import http_text, lines, plain
-from aos.read.trace.trace_nodes import Nodes
+from aos.read.trace.trace_nodes import NodeRoom, Nodes
 from aos.read.trace.trace_tree import Node, Trace
 from aos.read.views.view import View
 from aos.values.digests import content_hash, hash_text
@@ -73,7 +73,7 @@ def test_every_body_that_is_a_blob_has_its_size() -> None:
     store.put_blobs({content_hash(each): each for each in bodies})
     view = View(world.state, store)
     view.spell()
-    nodes = Nodes(view, 100)
+    nodes = Nodes(view, NodeRoom(100))
 
     for body in bodies:
         stored = {"status": 200, "body_ref": hash_text(content_hash(body))}

@@ -14,6 +14,7 @@ from aos.core.journal.records import Ref
 from aos.errors import BadUsage, Damage
 from aos.read.lens.words import time_text
 from aos.read.trace import trace as tracing
+from aos.read.trace import tree_growth as growing
 from aos.read.trace.render import lines, plain
 from aos.read.trace.trace import trace
 from aos.read.trace.trace_nodes import NO_CELL_WAITS
@@ -215,7 +216,7 @@ def test_a_trace_has_so_many_nodes_and_says_what_it_leaves_out() -> None:
 
 def test_a_trace_goes_so_many_causes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """A-46."""
-    monkeypatch.setattr(tracing, "CAUSES_MAX", 3)
+    monkeypatch.setattr(growing, "CAUSES_MAX", 3)
 
     found = traced("22")
 
@@ -230,8 +231,8 @@ def test_a_document_of_a_trace_is_json() -> None:
         assert json.loads(json.dumps(found)) == found
     root = traced("4").to_document()["roots"][0]
     assert set(root) == {
-        "kind", "seq", "index", "cell", "subject", "status", "at_ns", "took_ns", "value", "intent",
-        "flow", "note", "logs", "is_target", "left_out", "children",
+        "kind", "world", "seq", "index", "cell", "subject", "status", "at_ns", "took_ns", "value",
+        "intent", "flow", "note", "logs", "is_target", "left_out", "children",
     }  # fmt: skip
     assert root["children"][0]["cell"] == {"workflow": ORDER, "key": "ord-1"}
     assert traced("4").roots[0].to_document() == root

@@ -9,7 +9,7 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Attempt, Control, KernelReceipt, Stream
-from aos.read.trace import trace as tracing
+from aos.read.trace import tree_growth as growing
 from aos.read.trace.render import lines, plain
 from aos.read.trace.trace import trace
 from aos.read.trace.trace_tree import Node, Trace
@@ -171,7 +171,7 @@ def test_a_step_that_a_frame_caused_is_shown_under_it() -> None:
 
 def test_the_first_frames_of_a_long_stream_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A-46."""
-    monkeypatch.setattr(tracing, "FRAMES_MAX", 2)
+    monkeypatch.setattr(growing, "FRAMES_MAX", 2)
     world = desks()
     tell(world, "a", pay("p"))
     (paying,) = world.open()

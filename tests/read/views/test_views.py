@@ -12,6 +12,8 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Record, Ref, Step
 from aos.errors import BadUsage, Damage
 from aos.host.folder.restore import restore
+from aos.manifest.load import Loaded
+from aos.manifest.shards import with_shard
 from aos.read.lens.lens import Lens, Manifests
 from aos.read.views.cell_selection import CellSelection
 from aos.read.views.cell_view import cell, cells, faults
@@ -156,6 +158,22 @@ def test_a_manifest_is_listed_and_its_definitions_shown_by_name() -> None:
     }
     with pytest.raises(BadUsage, match="one of shop/Paid@1"):
         manifest(view(), "Paid")
+
+
+def test_a_world_in_a_group_names_its_shard_and_where_its_workflows_are() -> None:
+    """A-61, A-62; groups.md GR-10."""
+    whole = shop()
+    effective = with_shard(whole.effective, 1, 4)
+    in_group = MemoryWorld(Loaded(effective=effective, modules=whole.modules), MODULES)
+    in_group.seal()
+    shown = View(in_group.state, store_of(in_group))
+
+    found = manifest(shown)
+
+    assert world(shown)["manifest"]["shard"] == found["shard"] == {"index": 1, "count": 4}
+    assert found["manifest_hash"] == hash_text(whole.effective.manifest_hash)
+    assert found["workflows"][0]["placement"] == {"kind": "key", "shard_by": None}
+    assert world(view())["manifest"]["shard"] is None
 
 
 def test_cells_are_filtered_and_paged() -> None:

@@ -15,7 +15,7 @@ since is copied too (``erasures``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from typing import Final, NoReturn, Protocol
@@ -49,9 +49,10 @@ from aos.core.journal.records import (
 from aos.core.journal.signing import is_signed
 from aos.core.kernel import open_kernel
 from aos.core.kernel_protocol import (
-    ExpectsRecords,
     KernelProtocol,
     OpenKernel,
+    Redecided,
+    Redecides,
     Request,
     decided,
 )
@@ -146,6 +147,17 @@ class _Counts:
     erased: int = 0
     fuel: int = 0
 
+    def add(self, redecided: Redecided) -> None:
+        self.records += redecided.records
+        self.events += redecided.events
+        self.receipts += redecided.receipts
+        self.kernel_receipts += redecided.kernel_receipts
+        self.steps += redecided.steps
+        self.faults += redecided.faults
+        self.intents += redecided.intents
+        self.emitted += redecided.emitted
+        self.fuel += redecided.fuel
+
 
 class _Engine:
     """The runner. If another engine version recorded the steps, their fuel may differ: each step
@@ -183,7 +195,8 @@ class _ReplayRun:
         self._engine = _Engine(runner)
         self._verify = lru_cache(SIGNATURES_KEPT)(is_signed)
         self._kernel: KernelProtocol | None = None
-        self._expect: Callable[[bytes, Record], None] = _expect_nothing
+        self._redecides: Redecides | None = None
+        """The kernel, if it compares records itself."""
         self._manifests = Manifests()
         self._counts = _Counts()
         self._frame = self._seq = 1
@@ -201,8 +214,7 @@ class _ReplayRun:
 
     def _begin(self, kernel: KernelProtocol) -> KernelProtocol:
         self._kernel = kernel
-        if isinstance(kernel, ExpectsRecords):
-            self._expect = kernel.expect
+        self._redecides = kernel if isinstance(kernel, Redecides) else None
         return kernel
 
     def _snapshot(self, put: Put, format: int | None = None) -> Hash:
@@ -220,13 +232,16 @@ class _ReplayRun:
 
     def frame(self, frame: Frame) -> None:
         self._frame = frame.header.first
-        for data in frame.records:
+        at = 0
+        while at < len(frame.records):
             self._seq = 1 if self._kernel is None else self._kernel.next_seq
-            self._erasures.begin()
             try:
-                self.recorded = from_bytes(data)
-                self._expect(data, self.recorded)
-                self._record(self.recorded)
+                at += self._redecide(frame.records[at:])
+                if at < len(frame.records):
+                    self._erasures.begin()
+                    self.recorded = from_bytes(frame.records[at])
+                    self._record(self.recorded)
+                    at += 1
             except (Divergence, Unavailable):
                 raise
             except Damage as problem:
@@ -310,6 +325,27 @@ class _ReplayRun:
             cell=cell,
             differences=field_differences,
         )
+
+    def _redecide(self, records: Sequence[bytes]) -> int:
+        """Let a kernel that compares records itself decide these again, and return how many it
+        entered. The next one is decided as if it had not tried: that finds and names a difference,
+        an erased value, and everything that is copied."""
+        kernel = self._redecides
+        if kernel is None or self._engine.is_other:
+            return 0
+        entered = 0
+        ran: Ran | None = None
+        while True:
+            redecided = kernel.redecide(records, ran)
+            entered += redecided.records
+            self._seq += redecided.records
+            self._counts.add(redecided)
+            if redecided.call is None:
+                return entered
+            try:
+                ran = self._engine.run(redecided.call)
+            except Erased:
+                return entered
 
     def _record(self, recorded: Record) -> None:
         self._counts.records += 1
@@ -545,10 +581,6 @@ class _ReplayRun:
         ]
         if head_differences:
             self._diverge(*head_differences, is_record=False)
-
-
-def _expect_nothing(_: bytes, __: Record) -> None:
-    pass
 
 
 def _keep_nothing(_: Mapping[Hash, bytes]) -> NoReturn:

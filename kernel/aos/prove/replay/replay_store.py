@@ -64,6 +64,7 @@ def replay_store(
         sandbox = Sandbox(store.blob, stack_bytes=REPLAY_STACK_BYTES, target=target)
         try:
             first = 1 if start is None else start.at + 1
+            opens = core.replays(head.seq + 1 - first)
             return replay(
                 store.frames(first, head.seq),
                 store.blob,
@@ -71,10 +72,8 @@ def replay_store(
                 head=head,
                 wasmtime=WASMTIME,
                 snapshots=dict(recorded_snapshots(store.frames(first, head.seq))),
-                start=None
-                if start is None
-                else partial(open_stored, store, start, opens=core.opens),
-                opens=core.opens,
+                start=None if start is None else partial(open_stored, store, start, opens=opens),
+                opens=opens,
                 on_progress=on_progress,
             )
         except CoreDefect as defect:
@@ -210,14 +209,15 @@ def replay_bundle(
     def run() -> ReplayReport:
         sandbox = Sandbox(bundle.blob, stack_bytes=REPLAY_STACK_BYTES, target=target)
         begins = beginning_of(bundle)
+        opens = core.replays(head.seq)
         try:
             return replay(
                 bundle.frames(),
                 bundle.blob,
                 sandbox,
                 head=head,
-                start=None if begins is None else partial(begins.open, opens=core.opens),
-                opens=core.opens,
+                start=None if begins is None else partial(begins.open, opens=opens),
+                opens=opens,
                 wasmtime=WASMTIME,
                 on_progress=tell,
                 erased_since=_erased_after(bundle, head.seq + 1),

@@ -95,7 +95,8 @@ class ManifestPart:
 
 def _other_changes(changed: Difference) -> list[object]:
     changes = [
-        *changed.definitions, *changed.routes, *changed.limits, *changed.plans, *changed.schedules,
+        *changed.definitions, *changed.routes, *changed.placements, *changed.limits,
+        *changed.plans, *changed.schedules,
     ]  # fmt: skip
     return [*changes, *(["~ order of the subscriptions"] if changed.reordered else [])]
 

@@ -18,14 +18,18 @@ from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from aos.core.journal.frame import Frame
+from aos.core.journal.identity import idempotency_key
 from aos.core.journal.inputs import END, REMOVE
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import CellId, Control, EntryId, Record, Ref, Start
+from aos.core.journal.records import CellId, Control, EntryId, Intent, Record, Ref, Start, Step
+from aos.core.state.state import State
 from aos.errors import BadUsage
+from aos.manifest.names import WORLD_SEND
 from aos.read.lens.ports import Journal, RecordIndex, first_kept
 from aos.read.lens.words import one_line
 from aos.values.cbor import encode
-from aos.values.digests import HASH_BYTES, Hash
+from aos.values.digests import HASH_BYTES, Hash, parse_hash
+from aos.values.errors import ValueProblem
 
 FRAMES_KEPT: Final = 16
 
@@ -132,6 +136,38 @@ def records_naming(
         for seq, data in enumerate(frame.records, frame.header.first):
             if needle in data and first <= seq <= last:
                 yield from_bytes(data)
+
+
+def sent_under(journal: Journal, state: State, key: str) -> EntryId | None:
+    """Find the intent to send an event to another world that has this idempotency key: the step
+    that opened it, and its index there. None if there is none, or if it was pruned."""
+    first, last = first_kept(journal), state.next_seq - 1
+    try:
+        row = journal.intent(parse_hash(key))  # without a key of its own (K-21)
+    except ValueProblem:
+        return None
+    if row is not None:
+        return (row.opened_seq, row.index) if first <= row.opened_seq <= last else None
+    needle = encode(WORLD_SEND)
+    for frame in journal.frames(first, last):
+        for data in frame.records:
+            record = from_bytes(data) if needle in data else None
+            if not isinstance(record, Step):
+                continue
+            for index, intent in enumerate(record.intents):
+                if intent.effect == WORLD_SEND and _has_key(intent, key, record.cell, state.world):
+                    return record.seq, index
+    return None
+
+
+def _has_key(intent: Intent, key: str, cell: CellId, world: Hash) -> bool:
+    return intent.key is not None and any(
+        key
+        == idempotency_key(
+            world=world, cell=cell, effect=intent.effect, key=intent.key, scope=scope
+        )
+        for scope in ("cell", "world")
+    )
 
 
 def records_after(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +11,7 @@ from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.state import State
 from aos.errors import BadUsage
 from aos.read.lens.lookup import find_workflow
+from aos.read.operations.across import MergedRows, OneOf, RowKey, Summed
 from aos.read.operations.operation import (
     AT,
     FLAG,
@@ -28,7 +30,15 @@ from aos.read.operations.operation import (
     is_always_long,
 )
 from aos.read.views import cell_view
-from aos.read.views.cell_selection import ORDERS, CellSelection
+from aos.read.views.cell_selection import (
+    BY_ACTIVITY,
+    BY_AGE,
+    BY_KEY,
+    BY_MAIL,
+    ORDERS,
+    CellSelection,
+    place_text,
+)
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.values.spelling import duration_ns
@@ -117,6 +127,26 @@ def _faults(view: View, query: Query) -> Document:
     return cell_view.faults(view, selection, limit=query["limit"], offset=query["offset"])
 
 
+_RANKS: Final[Mapping[str, Callable[[Document], int]]] = {
+    BY_KEY: lambda _: 0,
+    BY_AGE: lambda row: int(row["last_active_ns"]),
+    BY_ACTIVITY: lambda row: -int(row["last_active_ns"]),
+    BY_MAIL: lambda row: -int(row["mailbox"]),
+}
+
+
+def _order(query: Query) -> RowKey:
+    """The order of cells, as ``rank_of`` gives it."""
+    rank = _RANKS[query["sort"]]
+    return lambda row: (rank(row), row["workflow"], bytes.fromhex(row["key_cbor"]))
+
+
+def _place(query: Query, row: Document) -> str:
+    """The ``next_after`` of a row."""
+    rank = _RANKS[query["sort"]](row)
+    return place_text(rank, (row["workflow"], bytes.fromhex(row["key_cbor"])))
+
+
 READ_CELLS: Final = ReadOperation(
     name="read_cells", path="/v1/cells", command="inspect cells",
     summary="List the cells, by workflow and key.",
@@ -137,6 +167,7 @@ READ_CELLS: Final = ReadOperation(
     ),
     answers=("CellsDocument",), document=_cells,
     is_long=is_always_long, reads_index=True, searched=_searched,
+    across=MergedRows("cells", _order, sums=("looked_at",), counts=("by_reason",), place=_place),
 )  # fmt: skip
 
 READ_CELL_COUNTS: Final = ReadOperation(
@@ -144,7 +175,7 @@ READ_CELL_COUNTS: Final = ReadOperation(
     summary="Count the cells that a list would have, in all and by the values of a name.",
     parameters=(*FILTERS, GROUP_BY, AT),
     answers=("CountsDocument",), document=_cell_counts,
-    is_long=is_always_long, reads_index=True, searched=_searched,
+    is_long=is_always_long, reads_index=True, searched=_searched, across=Summed(),
 )  # fmt: skip
 
 READ_CELL: Final = ReadOperation(
@@ -154,7 +185,7 @@ READ_CELL: Final = ReadOperation(
         replace(WORKFLOW, metavar="WORKFLOW", required=True, is_argument=True),
         replace(KEY, is_argument=True), AT, SPELLED,
     ),
-    answers=("CellDocument",), asks_process=True,
+    answers=("CellDocument",), asks_process=True, across=OneOf(),
     document=lambda view, query: cell_view.cell(view, query["workflow"], query.get("key")),
     links=(
         ApiLink("read_trace", {"workflow": "/workflow", "key": "/key"}),
@@ -175,4 +206,5 @@ READ_FAULTS: Final = ReadOperation(
         WHERE, *LIMITED, AT, SPELLED,
     ),
     answers=("FaultsDocument",), document=_faults, is_long=is_always_long,
+    across=MergedRows("faults"),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from aos.flow.flow_state import OTHER_SPELLINGS
+from aos.read.operations.across import MergedRows, OneOf, by_field
 from aos.read.operations.operation import (
     AT,
     FLAG,
@@ -64,6 +65,7 @@ READ_FLOWS: Final = ReadOperation(
         KEY_PREFIX, WHERE, *LIMITED, AT,
     ),
     answers=("FlowsDocument",), document=_flows, is_long=is_always_long, reads_index=True,
+    across=MergedRows("flows", by_field("workflow", "key_cbor"), counts=("by_status",)),
 )  # fmt: skip
 
 READ_FLOW: Final = ReadOperation(
@@ -82,4 +84,5 @@ READ_FLOW: Final = ReadOperation(
         AT, SPELLED,
     ),
     answers=("FlowDocument",), document=_flow, is_long=_flow_takes_long, asks_process=True,
+    across=OneOf(),
 )  # fmt: skip

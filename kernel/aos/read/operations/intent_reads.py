@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.core.journal.vocabulary import STATUSES
+from aos.read.operations.across import MergedRows, OneOf, intent_order
 from aos.read.operations.operation import (
     AT,
     FLAG,
@@ -68,6 +69,7 @@ READ_INTENTS: Final = ReadOperation(
         KEY_PREFIX, WHERE, *LIMITED, AT, SPELLED,
     ),
     answers=("IntentsDocument",), document=_intents, is_long=_intents_take_long, reads_index=True,
+    across=MergedRows("intents", intent_order, sums=("looked_at",)),
 )  # fmt: skip
 
 READ_INTENT: Final = ReadOperation(
@@ -80,6 +82,6 @@ READ_INTENT: Final = ReadOperation(
         ),
         SPELLED,
     ),
-    answers=("IntentDocument",), asks_process=True,
+    answers=("IntentDocument",), asks_process=True, across=OneOf(),
     document=lambda view, query: intent_view.intent(view, query["intent"]),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from aos.read.operations.across import OneOf
 from aos.read.operations.operation import (
     KEY,
     LIMITED,
@@ -90,7 +91,7 @@ READ_VALUE: Final = ReadOperation(
     name="read_value", path="/v1/value", command="inspect value",
     summary="Show which records refer to a value, and whether it was erased.",
     parameters=(VALUE,),
-    answers=("ValueDocument",), is_long=is_always_long,
+    answers=("ValueDocument",), is_long=is_always_long, across=OneOf(),
     document=lambda view, query: journal_view.value(view, query["value"]),
 )  # fmt: skip
 

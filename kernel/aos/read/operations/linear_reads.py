@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aos.core.state.state import State
 from aos.manifest.names import LINEAR
+from aos.read.operations.across import MergedRows, OneOf, Same, Summed, by_field
 from aos.read.operations.operation import (
     AT,
     GROUP_BY,
@@ -56,13 +57,14 @@ def _searched(_state: State, _query: Query) -> str:
 READ_PLANS: Final = ReadOperation(
     name="read_plans", path="/v1/linear/plans", command="linear plans",
     summary="List the plans of the manifest in force.",
-    answers=("PlansDocument",), document=lambda view, _: linear_view.plans(view),
+    answers=("PlansDocument",), across=Same(), document=lambda view, _: linear_view.plans(view),
 )  # fmt: skip
 
 READ_LINEAR_INSTANCES: Final = ReadOperation(
     name="read_linear_instances", path="/v1/linear/instances", command="linear list",
     summary="List linear instances, by id.", parameters=(*FILTERS, *LIMITED, AT),
     answers=("LinearInstancesDocument",), document=_instances,
+    across=MergedRows("instances", by_field("instance")),
     is_long=is_always_long, reads_index=True, searched=_searched,
 )  # fmt: skip
 
@@ -71,7 +73,7 @@ READ_LINEAR_COUNTS: Final = ReadOperation(
     summary="Count the linear instances that a list would have, in all and by the values of a "
     "name.",
     parameters=(*FILTERS, GROUP_BY, AT),
-    answers=("CountsDocument",), document=_counts,
+    answers=("CountsDocument",), document=_counts, across=Summed(),
     is_long=is_always_long, reads_index=True, searched=_searched,
 )  # fmt: skip
 
@@ -85,6 +87,6 @@ READ_LINEAR_INSTANCE: Final = ReadOperation(
         ),
         AT,
     ),
-    answers=("LinearInstanceDocument",),
+    answers=("LinearInstanceDocument",), across=OneOf(),
     document=lambda view, query: linear_view.instance(view, query["instance"]),
 )  # fmt: skip

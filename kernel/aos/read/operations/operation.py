@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from aos.core.state.state import State
+from aos.read.operations.across import Across
 from aos.read.views.record_view import Document
 from aos.read.views.view import LIMIT, LIMIT_MAX, View
 from aos.read.where import EXAMPLE
@@ -91,6 +92,8 @@ class ReadOperation:
     readers add this process and how the world came here, which a view does not know,
     ``reads_index`` that an index of the journal makes it faster. ``searched`` is of a list that can
     come from indexed values: it returns the workflow whose cells a query selects, None for all.
+    ``reads_neighbours`` says that it continues in the worlds of the same folder, if its reader may.
+    ``across`` is how a group answers; None: it does not, and a reader names a shard.
     """
 
     name: str
@@ -104,8 +107,10 @@ class ReadOperation:
     asks_process: bool = False
     has_process: bool = False
     reads_index: bool = False
+    reads_neighbours: bool = False
     searched: Callable[[State, Query], str | None] | None = None
     links: tuple[ApiLink, ...] = ()
+    across: Across | None = None
 
     def read(self, view: View, query: Query) -> Document:
         """Make the document; with ``spelled``, values are for people.

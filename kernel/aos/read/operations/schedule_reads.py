@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from aos.read.operations.across import MergedRows, OneOf, by_field
 from aos.read.operations.operation import NAME, Parameter, ReadOperation, is_always_long
 from aos.read.views import schedule_view
 
@@ -11,6 +12,7 @@ READ_SCHEDULES: Final = ReadOperation(
     name="read_schedules", path="/v1/schedules", command="schedule list",
     summary="List schedules, by id.",
     answers=("SchedulesDocument",), is_long=is_always_long,
+    across=MergedRows("schedules", by_field("id")),
     document=lambda view, _: schedule_view.schedules(view),
 )  # fmt: skip
 
@@ -23,6 +25,6 @@ READ_SCHEDULE: Final = ReadOperation(
             command_help="The id of the schedule.",
         ),
     ),
-    answers=("ScheduleDocument",),
+    answers=("ScheduleDocument",), across=OneOf(),
     document=lambda view, query: schedule_view.schedule(view, query["id"]),
 )  # fmt: skip

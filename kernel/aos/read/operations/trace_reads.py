@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from aos.errors import BadUsage
+from aos.read.operations.across import OneOf
 from aos.read.operations.operation import (
     FLAG,
     KEY,
@@ -42,6 +43,13 @@ def _trace(view: View, query: Query) -> Document:
     return document
 
 
+def _is_empty(document: Document) -> bool:
+    """Whether nothing has happened to the target, as to a cell that is in another shard."""
+    if "lines" in document:
+        return {line["kind"] for line in document["lines"]} <= {"case", "reason"}
+    return not document["roots"] and not document["earlier"]
+
+
 READ_TRACE: Final = ReadOperation(
     name="read_trace", path="/v1/trace", command="trace",
     summary="Show the causes and effects of a record, an intent or a cell.",
@@ -65,5 +73,6 @@ READ_TRACE: Final = ReadOperation(
         ),
     ),
     answers=("TraceDocument", "DrawnTrace"), document=_trace,
-    is_long=is_always_long, asks_process=True, reads_index=True,
+    is_long=is_always_long, asks_process=True, reads_index=True, reads_neighbours=True,
+    across=OneOf(_is_empty),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.errors import BadUsage
+from aos.read.operations.across import ByShard, Same
 from aos.read.operations.operation import AT, NAME, SEQ, Parameter, Query, ReadOperation
 from aos.read.views import clock_view, world_view
 from aos.read.views.record_view import Document
@@ -26,7 +27,8 @@ READ_WORLD: Final = ReadOperation(
     name="read_world", path="/v1/world", command="inspect world",
     summary="Show the world at a glance: journal, manifest, cells and effects.",
     parameters=(AT,),
-    answers=("WorldDocument",), document=lambda view, _: world_view.world(view), has_process=True,
+    answers=("WorldDocument", "GroupDocument"), has_process=True, across=ByShard(),
+    document=lambda view, _: world_view.world(view),
 )  # fmt: skip
 
 READ_CLOCK: Final = ReadOperation(
@@ -50,6 +52,7 @@ READ_MANIFEST: Final = ReadOperation(
         AT,
     ),
     answers=("ManifestDocument", "ManifestDifference", "Definition"), document=_manifest,
+    across=Same(),
 )  # fmt: skip
 
 READ_WORK: Final = ReadOperation(

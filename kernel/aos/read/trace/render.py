@@ -215,36 +215,41 @@ def _line(node: Node, receipt: Node | None, length_max: int) -> str:
 
 def _summary(node: Node, length_max: int) -> str:
     value = f" {_value_text(node, length_max)}" if node.value is not None and length_max else ""
+    seq = _record_text(node)
     match node.kind:
         case "event":
-            return f"event {node.seq}: {node.subject}{value}"
+            return f"event {seq}: {node.subject}{value}"
         case "emitted":
             return f"emits {node.subject}{value}"
         case "step":
             assert node.cell is not None
-            return f"step {node.seq}: {name_cell(*node.cell)} → {node.status}"
+            return f"step {seq}: {name_cell(*node.cell)} → {node.status}"
         case "fault":
             assert node.cell is not None
-            return f"fault {node.seq}: {name_cell(*node.cell)} failed"
+            return f"fault {seq}: {name_cell(*node.cell)} failed"
         case "intent":
             return f"asks {node.subject}{_operation_text(node)}{value}"
         case "receipt":
-            return f"receipt {node.seq}: {node.subject} {node.status}{value}"
+            return f"receipt {seq}: {node.subject} {node.status}{value}"
         case "kernel_receipt":
-            return f"the kernel's receipt {node.seq}: {node.subject} {node.status}{value}"
+            return f"the kernel's receipt {seq}: {node.subject} {node.status}{value}"
         case "stream":
-            return f"frame {node.seq}: {node.subject}{value}"
+            return f"frame {seq}: {node.subject}{value}"
         case "attempt":
             assert isinstance(node.value, dict)
-            return f"attempt {node.value['attempt']} {node.status} (record {node.seq})"
+            return f"attempt {node.value['attempt']} {node.status} (record {seq})"
         case "control":
             assert isinstance(node.value, dict)
-            return f"command {node.seq}: {control_text(node.value)}"
+            return f"command {seq}: {control_text(node.value)}"
         case "governance":
             assert isinstance(node.value, dict)
-            return f"governance {node.seq}: {governance_text(node.value)}"
+            return f"governance {seq}: {governance_text(node.value)}"
         case _:
-            return f"{node.kind} {node.seq}"
+            return f"{node.kind} {seq}"
+
+
+def _record_text(node: Node) -> str:
+    return str(node.seq) if node.world is None else f"{node.seq} of {node.world}"
 
 
 def _value_text(node: Node, length_max: int) -> str:
@@ -287,9 +292,11 @@ def _unless(note: str | None, status: str) -> str:
 
 
 def _case(case: Case) -> Branch:
+    of_world = "" if case.world is None else f" of {case.world}"
     return Branch(
         kind="case",
-        text=f"{name_cell(case.workflow, case.key)} is {'idle' if case.is_idle else case.status}",
+        text=f"{name_cell(case.workflow, case.key)}{of_world} is "
+        f"{'idle' if case.is_idle else case.status}",
         is_bad=any(reason.is_stuck for reason in case.reasons),
         children=tuple(
             Branch(

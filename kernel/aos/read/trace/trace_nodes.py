@@ -60,17 +60,26 @@ class Draft:
         self.node = replace(self.node, **fields)
 
 
-class Nodes:
-    """Makes the nodes of one trace, at most ``nodes_max``, and remembers which cells take part."""
+@dataclass(slots=True)
+class NodeRoom:
+    """How many more nodes a trace may have, in all worlds together."""
 
-    def __init__(self, view: View, nodes_max: int) -> None:
+    nodes: int
+
+
+class Nodes:
+    """Makes the nodes of one trace in one world, and remembers which cells take part. ``world`` is
+    the name of a neighbour, None for the world of the trace itself."""
+
+    def __init__(self, view: View, room: NodeRoom, *, world: str | None = None) -> None:
         self._view = view
-        self._nodes_left = nodes_max
+        self._room = room
+        self._world = world
         self._cells: dict[CellId, object] = {}
 
     def has_room(self, draft: Draft) -> bool:
         """Return whether ``draft`` may get a child; if not, count the child as left out."""
-        if self._nodes_left > 0:
+        if self._room.nodes > 0:
             return True
         draft.set(left_out=draft.node.left_out + 1)
         return False
@@ -239,8 +248,8 @@ class Nodes:
             return None
 
     def _hang(self, node: Node, parent: Draft | None) -> Draft:
-        draft = Draft(node)
-        self._nodes_left -= 1
+        draft = Draft(node if self._world is None else replace(node, world=self._world))
+        self._room.nodes -= 1
         if parent is not None:
             parent.children.append(draft)
         return draft
@@ -352,6 +361,7 @@ class Nodes:
                 Case(
                     workflow=id[0],
                     key=key,
+                    world=self._world,
                     status=cell.status if cell else "absent",
                     is_idle=cell is not None and cell.is_idle,
                     reasons=self._deleted(id, ended)

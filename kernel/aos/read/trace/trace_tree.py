@@ -16,6 +16,7 @@ class Node:
     Attributes:
         kind: ``event``, ``emitted``, ``step``, ``fault``, ``intent``, ``receipt``,
             ``kernel_receipt``, ``stream``, ``attempt``, ``control``, or the kind of another record.
+        world: The name of the neighbour in which it happened; None: in the world of the trace.
         seq: The record of it; for ``emitted`` and ``intent`` the step's record.
         index: The position among the step's events or intents.
         cell: (workflow, key as JSON), if the node is about a cell.
@@ -39,6 +40,7 @@ class Node:
     kind: str
     seq: int
     status: str
+    world: str | None = None
     index: int | None = None
     cell: tuple[str, object] | None = None
     subject: str | None = None
@@ -61,10 +63,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A cell that took part and is not done, with the reasons."""
+    """A cell that took part and is not done, with the reasons. ``world`` is that of a node."""
 
     workflow: str
     key: object
+    world: str | None = None
     status: str
     is_idle: bool
     reasons: tuple[Reason, ...]
@@ -73,6 +76,7 @@ class Case:
         return {
             "workflow": self.workflow,
             "key": self.key,
+            "world": self.world,
             "status": self.status,
             "is_idle": self.is_idle,
             "reasons": [reason.to_document() for reason in self.reasons],
@@ -111,7 +115,8 @@ def _documents(roots: Sequence[Node]) -> list[Document]:
         cell = None if node.cell is None else {"workflow": node.cell[0], "key": node.cell[1]}
         children: list[Document] = []
         fields: Mapping[str, object] = {
-            "kind": node.kind, "seq": node.seq, "index": node.index, "cell": cell,
+            "kind": node.kind, "world": node.world, "seq": node.seq, "index": node.index,
+            "cell": cell,
             "subject": node.subject, "status": node.status, "at_ns": node.at_ns,
             "took_ns": node.took_ns, "value": node.value, "intent": node.intent, "flow": node.flow,
             "note": node.note, "logs": list(node.logs), "is_target": node.is_target,

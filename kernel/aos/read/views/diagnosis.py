@@ -12,7 +12,7 @@ from aos.core.state.cell import Cell, Halt, OpenIntent
 from aos.core.state.state import Debt, Owed, State
 from aos.core.state.version import workflow_of
 from aos.errors import BadUsage, Damage, Pruned
-from aos.manifest.names import NODE, TIMER, TIMER_CANCEL
+from aos.manifest.names import NODE, TIMER, TIMER_CANCEL, WORLD_SEND
 from aos.read.lens.record_finding import Records, ending_text
 from aos.read.lens.words import FAR_NS, count, short, span_text, time_text
 from aos.read.views.reason import Reason, at_path, command_words
@@ -297,6 +297,10 @@ def open_intent(
 def _at_work(intent: OpenIntent, running: Running, now_ns: int) -> tuple[str, str]:
     """Return what the process that runs the world does with an intent, and what to do."""
     effect = intent.effect
+    if effect.name == WORLD_SEND and effect.name not in running.effects:
+        return "; the process that runs the world has no neighbours", (
+            "restart that process with --neighbours"
+        )
     if effect.name not in running.effects:
         return "; the process that runs the world has no executor for it", (
             f"restart that process with an executor named {effect.executor}: "
@@ -306,6 +310,9 @@ def _at_work(intent: OpenIntent, running: Running, now_ns: int) -> tuple[str, st
     if task is None:
         return "; the process that runs the world has it queued", ""
     name = _ordinal(task.attempt)
+    if task.phase == "backoff" and task.problem is not None:
+        pause_text = span_text(max(0, task.since_ns - now_ns))
+        return f"; {task.problem}; it is tried again in {pause_text}", ""
     if task.phase == "backoff" and task.since_ns > now_ns:
         return f"; its {name} attempt begins in {span_text(task.since_ns - now_ns)}", ""
     since = span_text(max(0, now_ns - task.since_ns))
@@ -394,7 +401,7 @@ def _executor_words(intent: OpenIntent, may_repeat: bool) -> str:
     # Most commands need no package of workers.
     from aos.worker.shipped import option_for, shipped_executors  # noqa: PLC0415
 
-    if shipped_executors(intent.effect.name) is not None:
+    if shipped_executors(intent.effect.name) is not None or intent.effect.name == WORLD_SEND:
         return f"{by} {option_for(intent.effect.name)}"
     return f"{by} --allow-http HOST" if intent.effect.name.startswith("sys/http.") else by
 

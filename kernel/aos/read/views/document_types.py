@@ -344,11 +344,19 @@ class JournalFigures(TypedDict):
     clock_ahead_ns: int
 
 
+class ShardDocument(TypedDict):
+    """The shard of a group that a world is."""
+
+    index: int
+    count: int
+
+
 class ManifestInForce(TypedDict):
-    """The manifest that is in force."""
+    """The manifest that is in force. ``shard`` is null in a world that is in no group."""
 
     hash: str
     manifest_hash: str
+    shard: ShardDocument | None
     record: int
     serial: int
 
@@ -492,6 +500,18 @@ class WorldDocument(TypedDict):
     origin: str | None
 
 
+class ShardWorldDocument(WorldDocument):
+    """The world of a shard."""
+
+    shard: str
+
+
+class GroupDocument(TypedDict):
+    """The document of ``aos inspect world --json`` for a group."""
+
+    shards: list[ShardWorldDocument]
+
+
 class LateTimer(TypedDict):
     """A timer that was set while the journal clock was ahead; ``settle`` is the command that ends
     it as due."""
@@ -516,6 +536,14 @@ class ClockDocument(TypedDict):
     timers_total: int
 
 
+class PlacementDocument(TypedDict):
+    """The shards of a group that have the cells of a workflow: that of the ``key`` or of the part
+    ``shard_by`` of it, the ``first``, or ``each``."""
+
+    kind: str
+    shard_by: str | None
+
+
 class WorkflowRow(TypedDict):
     """A workflow of a manifest."""
 
@@ -528,6 +556,7 @@ class WorkflowRow(TypedDict):
     event: str
     arms: dict[str, str]
     key_schema: str | None
+    placement: PlacementDocument
     annotations: str | None
     context: object
     lifecycle: str
@@ -636,6 +665,7 @@ class CellRow(CellName):
     version: CellVersion
     waits_for: list[str]
     state: NotRequired[object]
+    shard: NotRequired[str]
 
 
 class CellsDocument(TypedDict):
@@ -702,6 +732,7 @@ class IntentListRow(TypedDict):
     receipt_status: str | None
     code: str | None
     halt: HaltDocument | None
+    shard: NotRequired[str]
 
 
 class IntentsDocument(TypedDict):
@@ -789,6 +820,7 @@ class FaultRow(CellName):
     advice: str
     retry: str
     skip: str | None
+    shard: NotRequired[str]
 
 
 class FaultsDocument(TypedDict):
@@ -818,6 +850,7 @@ class ValueDocument(TypedDict):
     erased_by: list[int]
     records: list[ValuePlace]
     total: int
+    shard: NotRequired[str]
 
 
 # Traces (A-41 to A-50)
@@ -827,6 +860,7 @@ class TraceNode(TypedDict):
     """A record, an event or an effect in a trace."""
 
     kind: str
+    world: str | None
     seq: int
     index: int | None
     cell: CellName | None
@@ -847,6 +881,7 @@ class TraceNode(TypedDict):
 class TraceCase(CellName):
     """A cell of a trace that is not done, with the reasons."""
 
+    world: str | None
     status: str
     is_idle: bool
     reasons: list[ReasonDocument]
@@ -859,6 +894,7 @@ class TraceDocument(TypedDict):
     roots: list[TraceNode]
     earlier: int
     cases: list[TraceCase]
+    shard: NotRequired[str]
 
 
 class TraceLine(TypedDict):
@@ -875,6 +911,7 @@ class DrawnTrace(TypedDict):
     """The lines of ``aos trace``."""
 
     lines: list[TraceLine]
+    shard: NotRequired[str]
 
 
 # Flows (A-69 to A-69b)
@@ -906,6 +943,7 @@ class FlowRow(CellName):
     version: CellVersion
     waits: list[WaitDocument]
     mailbox: int
+    shard: NotRequired[str]
 
 
 class FlowsDocument(TypedDict):
@@ -1015,6 +1053,7 @@ class FlowDocument(CellName):
     intents: list[IntentListRow]
     reasons: list[ReasonDocument]
     with_history: bool
+    shard: NotRequired[str]
 
 
 # Linear plans and schedules (spec/linear.md, spec/schedule.md)
@@ -1059,6 +1098,7 @@ class LinearRow(TypedDict):
     max_attempts: int
     last_error: str | None
     next: str
+    shard: NotRequired[str]
 
 
 class LinearInstancesDocument(TypedDict):
@@ -1147,6 +1187,7 @@ class ScheduleDocument(TypedDict):
     overlapped: int
     recent: list[ScheduleRun]
     tzdata: str | None
+    shard: NotRequired[str]
 
 
 class SchedulesDocument(TypedDict):
@@ -1216,6 +1257,7 @@ class ManifestChanges(TypedDict):
     definitions: list[str]
     routes: list[str]
     routes_reordered: bool
+    placements: list[str]
     limits: list[str]
     plans: list[str]
     schedules: list[str]

@@ -69,6 +69,7 @@ def changes_document(changes: Difference) -> dict[str, Any]:
         "definitions": [str(definition) for definition in changes.definitions],
         "routes": [str(route) for route in changes.routes],
         "routes_reordered": changes.reordered,
+        "placements": [str(placement) for placement in changes.placements],
         "limits": [str(limit) for limit in changes.limits],
         "plans": [str(plan) for plan in changes.plans],
         "schedules": [str(schedule) for schedule in changes.schedules],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from aos.core.journal.records import CellId
 from aos.core.state.cell import Cell
@@ -17,7 +17,7 @@ from aos.read.lens.lens import ALL_BYTES, LISTED_BYTES, Lens, Manifests
 from aos.read.lens.ports import Journal, RecordIndex
 from aos.read.lens.record_finding import Records
 from aos.read.views.record_view import Document
-from aos.values.digests import hash_text
+from aos.values.digests import Hash, hash_text
 
 if TYPE_CHECKING:
     from aos.read.where.matching import CellFinder
@@ -32,11 +32,12 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class RunningTask:
     """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
-    in ``backoff`` until then."""
+    in ``backoff`` until then, because of ``problem`` if the journal does not have the reason."""
 
     phase: str
     attempt: int
     since_ns: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ class Running:
         return cls(
             frozenset(work.get("effects", ())),
             {
-                intent: RunningTask(phase, attempt, since_ns)
-                for intent, phase, attempt, since_ns in work.get("tasks", ())
+                intent: RunningTask(phase, attempt, since_ns, *problem)
+                for intent, phase, attempt, since_ns, *problem in work.get("tasks", ())
             },
         )
 
@@ -64,7 +65,7 @@ class Running:
         return {
             "effects": sorted(self.effects),
             "tasks": [
-                [intent.hex(), task.phase, task.attempt, task.since_ns]
+                [intent.hex(), task.phase, task.attempt, task.since_ns, task.problem]
                 for intent, task in self.tasks.items()
             ],
         }
@@ -108,6 +109,8 @@ class View:
         """An index that lists of cells are read from, if there is one."""
         self.index: RecordIndex | None = None
         """An index of the journal, in the place of a search of all records, if there is one."""
+        self.neighbours: NeighbourViews | None = None
+        """The neighbours of the world, if they may be read, too."""
 
     def listed_cells(self, ids: Sequence[CellId]) -> list[Cell]:
         """The cells of a page of a list, which must exist. Those at rest may come from the index,
@@ -127,6 +130,22 @@ class View:
         self.full_lens = Lens(
             self.manifests, self.journal.blob, value_bytes_max=ALL_BYTES, for_people=True
         )
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourView:
+    """The view of a world next to another one. ``name`` is that of its folder; None for the world
+    that is read itself."""
+
+    name: str | None
+    view: View
+
+
+class NeighbourViews(Protocol):
+    """The worlds next to the one that is read (spec/world-send.md, WS-1)."""
+
+    def find(self, world: Hash) -> NeighbourView | None:
+        """The neighbour with this id; None if there is none that can be read."""
 
 
 def _no_limit() -> None:
@@ -185,8 +204,9 @@ def check_word(noun: str, word: str | None, choices: Collection[str]) -> None:
 
 def work_document(work: Mapping[str, Any]) -> Document:
     """Return the socket's ``work`` (H-53) as a document."""
+    running = Running.of_answer(work)
     return {
-        "effects": sorted(work.get("effects", ())),
+        "effects": sorted(running.effects),
         "executors": {
             executor: {
                 phase: {"number": number, "since_ns": since_ns}
@@ -196,12 +216,12 @@ def work_document(work: Mapping[str, Any]) -> Document:
         },
         "tasks": [
             {
-                "intent": hash_text(intent),
-                "phase": phase,
-                "attempt": attempt,
-                "since_ns": since_ns,
+                "intent": hash_text(Hash(intent)),
+                "phase": task.phase,
+                "attempt": task.attempt,
+                "since_ns": task.since_ns,
             }
-            for intent, phase, attempt, since_ns in work.get("tasks", ())
+            for intent, task in running.tasks.items()
         ],
     }
 

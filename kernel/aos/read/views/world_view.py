@@ -5,6 +5,7 @@ manifest an instance runs under, and how many run under each (A-63a).
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from aos.core.decide.left_behind import next_under
@@ -82,6 +83,7 @@ def _manifest_in_force(view: View) -> Document | None:
     return {
         "hash": hash_text(state.manifest.hash),
         "manifest_hash": hash_text(state.manifest.manifest_hash),
+        "shard": None if state.manifest.shard is None else asdict(state.manifest.shard),
         "record": state.manifest_seq,
         "serial": state.serial - 1,
     }
@@ -249,6 +251,7 @@ def _workflow(workflow: Workflow) -> Document:
         "event": workflow.event.name,
         "arms": dict(sorted(workflow.arms.items())),
         "key_schema": workflow.key.name if workflow.key else None,
+        "placement": asdict(workflow.placement),
         "annotations": workflow.annotations.name if workflow.annotations else None,
         "context": workflow.context,
         "lifecycle": workflow.lifecycle,

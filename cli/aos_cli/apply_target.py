@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from aos.author.build_record import project_built_at, refuse_stale_build
 from aos.core.decide.answers import Admitted, Refusal, Rule
+from aos.core.decide.flow_gate import NO_FLOWS, taken_over
 from aos.errors import BadUsage, Refused
 from aos.host.apply.apply import Applied
 from aos.host.apply.dry_run import ApplyReport, apply_report, dry_run_of, gate_flows, ways_out
@@ -18,8 +19,8 @@ from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import WORLD_FILE
 from aos.manifest.load import Loaded, ManifestProblems
 from aos.shell_text import shell_word
-from aos_cli.open_writing import current_core, patience
-from aos_cli.options import check_abi, client_of
+from aos_cli.open_writing import current_core, patience, writing_to
+from aos_cli.options import address_of, check_abi, client_of
 from aos_cli.output import note, progress
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class ApplyTarget:
         """
         if self.node is None:
             assert loaded is not None, "only a node has the manifest itself"
+            if address_of(self.world) is not None:
+                return self._apply_at_address(
+                    loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells,
+                    allow_diverged=allow_diverged,
+                )  # fmt: skip
             return self._apply_in_folder(
                 loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells, show=show,
                 allow_diverged=allow_diverged,
@@ -82,7 +88,7 @@ class ApplyTarget:
             if isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_NEEDS_PROPOSAL:
                 is_same = _in_force(client) == report["manifest"]
                 answer = _unless_same(answer, is_same=is_same)
-        return _with_answer(report, answer)
+        return with_answer(report, answer)
 
     @staticmethod
     def is_stopped(report: ApplyReport, *, allow_diverged: bool) -> bool:
@@ -119,6 +125,27 @@ class ApplyTarget:
             )
         return apply_report(applied, gate, ways, loaded)
 
+    def _apply_at_address(
+        self, loaded: Loaded, *, dry_run: bool, mode: str, leave_cells: bool, allow_diverged: bool
+    ) -> ApplyReport:
+        """Apply a manifest to a world whose journal is not here: flows in progress cannot be tried
+        (H-77), so a manifest that would take some over needs ``allow_diverged``."""
+        if dry_run:
+            from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # few worlds have one
+
+            refuse_choice(self.world, "--dry-run")
+        flows = taken_over(loaded.effective)
+        with writing_to(self.world) as writer:
+            if flows and not allow_diverged and writer.signed_state().manifest is not None:
+                raise BadUsage(
+                    f"the flows in progress of {', '.join(sorted(flows))} must be tried with the "
+                    "new code first, and the address of a world has no journal",
+                    location=str(address_of(self.world)),
+                    hint="name the folder of a node: --world DIR; or skip this: --allow-diverged",
+                )
+            applied = self._applied(writer, loaded, mode=mode, leave_cells=leave_cells)
+        return apply_report(applied, NO_FLOWS, None, loaded)
+
     def _applied(self, writer: Writer, loaded: Loaded, *, mode: str, leave_cells: bool) -> Applied:
         """Apply a manifest. A governed world asks for a proposal first, also of the manifest that
         is in force: nothing would change, so none is needed."""
@@ -147,7 +174,7 @@ def _unless_same(answer: Refusal, *, is_same: bool) -> Refusal:
     return Refusal(rule=Rule.MANIFEST_IS_IN_FORCE, message="this manifest is already in force")
 
 
-def _with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport:
+def with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport:
     """The report of a dry run, with the answer to the manifest itself."""
     updated = {**report, "fates": None, "states": []}
     match answer:

@@ -114,6 +114,7 @@ def show_changes(changes: Mapping[str, Any]) -> None:
     sections: Sequence[tuple[str, Sequence[str]]] = [
         ("definitions", _definition_lines(changes["definitions"])),
         ("routes", changes["routes"]),
+        ("shards of a group", changes["placements"]),
         ("limits", changes["limits"]),
         ("plans", changes["plans"]),
         ("schedules", changes["schedules"]),

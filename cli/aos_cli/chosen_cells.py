@@ -26,7 +26,7 @@ from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import NamedCell, named_cell, writing_to
-from aos_cli.options import client_of
+from aos_cli.options import address_of, client_of
 from aos_cli.output import progress
 from aos_cli.world_reading import NodeReading, rows_of
 
@@ -79,6 +79,7 @@ def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
     if node is not None:
         rows = rows_of(NodeReading(node), READ_FAULTS, "faults", {"workflow": workflow})
         return [_of_row(row).cell for row in rows][::-1]
+    must_have_journal(world, "--all-failed")
     with looking_at(world) as view:
         name = None if workflow is None else find_workflow(view.state, workflow)
         cells = [
@@ -96,6 +97,7 @@ def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
         query = {"workflow": workflow, "pinned": True}
         rows = rows_of(NodeReading(node), READ_CELLS, "cells", query)
         return [_of_row(row).cell for row in rows]
+    must_have_journal(world, "--all-pinned")
     with looking_at(world) as view:
         state = view.state
         names = sorted(state.cells.shelves)
@@ -107,6 +109,15 @@ def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCel
             for cell in sorted(state.cells.of(name), key=lambda cell: cell.id)
             if is_pinned(state, cell)
         ]
+
+
+def must_have_journal(world: Path, option: str) -> None:
+    """Raise BadUsage if the world is named by its address: its cells cannot be listed."""
+    if address_of(world) is not None:
+        # Few worlds are named by an address.
+        from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415
+
+        refuse_choice(world, option)
 
 
 def keyed(
@@ -156,6 +167,7 @@ def matching(
             for row in rows_of(NodeReading(node), READ_CELLS, "cells", {"workflow": workflow})
             if (ended or not _row_is_over(row)) and _matches(_key_text(row["key"]), pattern)
         ]
+    must_have_journal(world, "--all" if pattern is None else "--pattern")
     with looking_at(world) as view:
         state = view.state
         return [

@@ -8,7 +8,7 @@ from typing import Any, Final
 from aos.flow.failure import failure_text
 from aos.read.lens.words import compact, key_text, name_cell, short, span_text, time_text
 from aos_cli import inspect_text
-from aos_cli.output import fields, is_terminal, line, note, table
+from aos_cli.output import fields, is_terminal, line, list_table, note, table
 from aos_cli.styled import Styled
 
 Document = dict[str, Any]
@@ -34,17 +34,15 @@ VALUE_CHARACTERS: Final = 60
 
 def flows(document: Document, now_ns: int) -> None:
     """Print a list of flows: one row for each, with the paths that it waits at."""
-    table(
+    list_table(
         ["flow", "key", "status", "active", "waits at"],
-        [
-            [
-                row["workflow"],
-                key_text(row["key"]),
-                _word(row["status"]),
-                _ago(row["last_active_ns"], now_ns) if row["last_record"] else "never",
-                ", ".join(wait["path"] for wait in row["waits"]),
-            ]
-            for row in document["flows"]
+        document["flows"],
+        lambda row: [
+            row["workflow"],
+            key_text(row["key"]),
+            _word(row["status"]),
+            _ago(row["last_active_ns"], now_ns) if row["last_record"] else "never",
+            ", ".join(wait["path"] for wait in row["waits"]),
         ],
     )
     rows_shown = len(document["flows"])

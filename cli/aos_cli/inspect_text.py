@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from aos.host.folder.adoption import WORDS, Origin
 from aos.host.stamps import now_ns
+from aos.manifest.placement import Placement
 from aos.read.lens.words import compact, count, name_cell, short, span_text, time_text
 from aos.read.views.clock_view import ahead_text
 from aos.read.views.reason import EVENT, command_words
@@ -18,6 +19,7 @@ from aos_cli.output import (
     fields,
     is_terminal,
     line,
+    list_table,
     note,
     status_text,
     table,
@@ -54,6 +56,7 @@ MODULE_DIGITS: Final = 8
 WIDE: Final = 110
 """Columns from which on a terminal has room for what cells wait for."""
 
+_STATUSES: Final = ("running", "waiting", "completed", "failed")
 _SEQ_WIDTH: Final = 7
 _KIND_WIDTH: Final = 14
 _HASH_NAME: Final = "blake3:"
@@ -62,6 +65,9 @@ Document = dict[str, Any]
 
 
 def world(document: Document) -> None:
+    if "shards" in document:
+        _group(document["shards"])
+        return
     journal, manifest, cells, intents = (
         document[name] for name in ("journal", "manifest", "cells", "intents")
     )
@@ -77,6 +83,7 @@ def world(document: Document) -> None:
         ("as it was", f"after record {document['at']:,}")
         if document["at"] is not None
         else ("process", _process(document["process"], document["origin"])),
+        *_replica(document.get("replica")),
         ("core", _core(document)),
         (
             "journal",
@@ -88,6 +95,7 @@ def world(document: Document) -> None:
             if manifest is None
             else f"{manifest['hash']}, record {manifest['record']}",
         ),
+        *_shard(None if manifest is None else manifest["shard"]),
         *_versions(document["versions"]),
         ("snapshot", _snapshot(document["snapshot"])),
         ("cells", _counts(cells)),
@@ -108,6 +116,56 @@ def world(document: Document) -> None:
     fields(pairs)
     if journal["clock_ahead_ns"]:
         note(ahead_text(journal["clock_ahead_ns"]), style="yellow")
+
+
+def _replica(replica: Document | None) -> list[tuple[str, str | Styled]]:
+    """The log and the node of a replicated world."""
+    if replica is None:
+        return []
+    role = "its process does not run"
+    if replica["role"] == "owner":
+        role = "it owns the world"
+    elif replica["role"] is not None and replica["owner"] is None:
+        role = "standby; no node owns the world"
+    elif replica["role"] is not None:
+        role = f"standby; {replica['owner']} owns the world, {replica['lag']:,} messages ahead"
+    pairs: list[tuple[str, str | Styled]] = [
+        ("log", f"{replica['address']}, stream {replica['stream']}"),
+        ("node", f"{replica['node']} ({role}), position {replica['position']:,} of the log"),
+    ]
+    if replica["reason"]:
+        pairs.append(("  waits", Styled(replica["reason"], style="yellow")))
+    if replica["unverified_durability"]:
+        text = "not verified: acknowledged records can be lost"
+        pairs.append(("durability", Styled(text, style="yellow")))
+    return pairs
+
+
+def _group(shards: list[Document]) -> None:
+    """Print the worlds of a group, a row for each, and whether they have the same manifest."""
+    list_table(
+        ["process", "records", "cells", "effects", "manifest", "world"],
+        shards,
+        lambda row: [
+            "-" if row["process"] is None else str(row["process"]["pid"]),
+            f"{row['journal']['records']:,}",
+            f"{sum(counts for name, counts in row['cells'].items() if name in _STATUSES):,}",
+            f"{row['intents']['open']:,}",
+            _manifest_of(row) or "none",
+            row["world"],
+        ],
+        right_aligned=("records", "cells", "effects"),
+    )
+    if len({_manifest_of(row) for row in shards}) > 1:
+        note(
+            "the manifests of the shards differ: an aos apply was interrupted (run it again)",
+            style="yellow",
+        )
+
+
+def _manifest_of(world: Document) -> str | None:
+    manifest = world["manifest"]
+    return None if manifest is None else _hash(manifest["manifest_hash"])
 
 
 def _executor(executor: Document, phases: Document, now_ns: int) -> str:
@@ -185,7 +243,7 @@ def _journal(journal: Document) -> str:
 
 
 def _counts(counts: Document) -> Styled:
-    total = sum(counts[name] for name in ("running", "waiting", "completed", "failed"))
+    total = sum(counts[name] for name in _STATUSES)
     text = Styled(f"{total:,}")
     separator = ": "
     by_status = {**counts, "running": counts["running"] - counts["idle"]}
@@ -211,20 +269,31 @@ def _mail(mail: Document) -> str:
     return ", ".join(parts)
 
 
+def _shard(shard: Document | None) -> list[tuple[str, str | Styled]]:
+    """The field for the shard of a group that the world is; none in a world that is in no group."""
+    return [] if shard is None else [("shard", f"{shard['index']} of a group of {shard['count']}")]
+
+
 def manifest(document: Document) -> None:
+    in_group = document["shard"] is not None
     fields(
         [
             ("manifest", document["hash"]),
             ("in force since", f"record {document['record']}"),
+            *_shard(document["shard"]),
             *_versions(document["versions"]),
             ("schemas", f"{len(document['schemas'])} (aos inspect manifest NAME shows one)"),
         ]
     )
     section("workflows")
     table(
-        ["workflow", "key", "event", "module"],
+        ["workflow", "key", "event", "module", *(["shards"] if in_group else [])],
         [
-            [workflow["name"], workflow["key_schema"] or "", workflow["event"], workflow["module"]]
+            [
+                *(workflow["name"], workflow["key_schema"] or "", workflow["event"]),
+                workflow["module"],
+                *([str(Placement(**workflow["placement"]))] if in_group else []),
+            ]
             for workflow in document["workflows"]
         ],
     )
@@ -303,9 +372,10 @@ def cells(document: Document) -> None:
         ("state", has_state, lambda row: _state(row["state"])),
     ]
     columns_shown = [(title, cell) for title, is_shown, cell in columns if is_shown]
-    table(
+    list_table(
         [title for title, _ in columns_shown],
-        [[cell(row) for _, cell in columns_shown] for row in document["cells"]],
+        document["cells"],
+        lambda row: [cell(row) for _, cell in columns_shown],
         right_aligned=("effects", "mail", "record"),
     )
     _note_page(document, "cells")
@@ -382,6 +452,7 @@ def _pin(version: Document) -> list[tuple[str, str | Styled]]:
 def cell(document: Document) -> None:
     pairs: list[tuple[str, str | Styled]] = [
         ("cell", name_cell(document["workflow"], document["key"])),
+        *([("shard", document["shard"])] if "shard" in document else []),
         ("status", _status(document)),
         ("last active", _last_active(document)),
         ("last record", f"{document['last_record']}" if document["last_record"] else "none"),
@@ -442,19 +513,17 @@ def intents(document: Document) -> None:
 
 def _intent_table(rows: list[Document]) -> None:
     has_path = any(row["flow"] for row in rows)
-    table(
+    list_table(
         ["intent", "effect", "cell", "status", "record", "age", *(["at"] if has_path else [])],
-        [
-            [
-                _hash(row["intent"]),
-                row["effect"],
-                name_cell(row["workflow"], row["key"]),
-                _intent_status(row),
-                str(row["record"]),
-                "" if row["age_ns"] is None else span_text(row["age_ns"]),
-                *([row["flow"]["path"] if row["flow"] else ""] if has_path else []),
-            ]
-            for row in rows
+        rows,
+        lambda row: [
+            _hash(row["intent"]),
+            row["effect"],
+            name_cell(row["workflow"], row["key"]),
+            _intent_status(row),
+            str(row["record"]),
+            "" if row["age_ns"] is None else span_text(row["age_ns"]),
+            *([row["flow"]["path"] if row["flow"] else ""] if has_path else []),
         ],
         right_aligned=("record", "age"),
     )
@@ -554,17 +623,15 @@ def _receipt(receipt: Document) -> list[tuple[str, str]]:
 
 
 def faults(document: Document) -> None:
-    table(
+    list_table(
         ["record", "cell", "kind", "message", "mail"],
-        [
-            [
-                str(fault["record"]),
-                name_cell(fault["workflow"], fault["key"]),
-                Styled(fault["kind"], style="red"),
-                fault["message"],
-                str(fault["mailbox"]),
-            ]
-            for fault in document["faults"]
+        document["faults"],
+        lambda fault: [
+            str(fault["record"]),
+            name_cell(fault["workflow"], fault["key"]),
+            Styled(fault["kind"], style="red"),
+            fault["message"],
+            str(fault["mailbox"]),
         ],
         right_aligned=("record", "mail"),
     )

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -22,6 +24,16 @@ _MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
     list[str]: str,
     list[Path]: Path,
 }
+
+
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="On the folder of a node: wait until it has everything that the world had "
+        "acknowledged before (at most 30s).",
+    ),
+]
 
 
 class LeafCommand(TyperCommand):
@@ -141,12 +153,38 @@ class RootGroup(Group):
 
 def _command_function(command: registry.Command) -> Any:
     function = command.load()
-    if command.path not in registry.WRITING and not command.is_writing:
+    if command.is_builtin and command.path in registry.FRESH:
+        function = _with_fresh(function)
+    is_writing = command.path in registry.WRITING or command.is_writing
+    is_addressed = command.is_builtin and command.path in registry.ADDRESSED
+    if not (is_writing or is_addressed):
         return function
     # Commands that only read do not need what makes the options.
     from aos_cli.open_writing import with_writing_options  # noqa: PLC0415
 
-    return with_writing_options(function)
+    return with_writing_options(function, is_writing=is_writing, is_addressed=is_addressed)
+
+
+def _with_fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--fresh`` to the function of a command that reads a world (C-8d)."""
+    function_signature = signature(function, eval_str=True)
+
+    @wraps(function)
+    def wrapper(*words: Any, fresh: bool = False, **options: Any) -> Any:
+        if fresh:
+            # Few commands wait.
+            from aos_cli.fresh_reading import wait_for_folder  # noqa: PLC0415
+
+            wait_for_folder(options["world"], options.get("node"))
+        return function(*words, **options)
+
+    parameters = [
+        *function_signature.parameters.values(),
+        Parameter("fresh", Parameter.KEYWORD_ONLY, default=False, annotation=Fresh),
+    ]
+    wrapper.__signature__ = function_signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
 
 
 def _epilog(command: registry.Command) -> str:

@@ -13,6 +13,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.stamps import now_ns
 from aos.read.views.record_view import Document
 from aos.read.views.view import Running, View, process_document
+from aos_cli.options import address_of
 from aos_cli.output import note, progress
 
 
@@ -29,7 +30,14 @@ def looking_at(
     after record ``at``, with the journal's clock at that record. With ``asks``, a view of now also
     has what the process that runs the world does with its effects. With ``spells``, values are for
     people (A-48). With ``by_index``, a view of now is read by an index that a page or a node keeps,
-    if there is one; it is not written."""
+    if there is one; it is not written. Of an address (C-8c), the view has the manifest in force and
+    nothing else."""
+    if address_of(world) is not None:
+        # Few worlds are named by an address.
+        from aos_cli.addressed_world import manifest_view  # noqa: PLC0415
+
+        yield manifest_view(world)
+        return
     with progress("reading the journal") as advance:
         reader = open_reader(world, at=at, progress=advance, note=note)
     with reader:

@@ -9,7 +9,7 @@ Writing commands name a cell in their output by its workflow, and by its key as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from aos.core.journal.records import CellId
+from aos.errors import BadUsage
 from aos.fastcore.core_kind import CoreKind
 from aos.host.door.way import WaitPatience
 from aos.host.door.writer import Writer, open_writer
 from aos.manifest.effective import Effective
 from aos.read.lens.words import as_json, name_cell
 from aos_cli.core_option import Core, chosen_core
-from aos_cli.options import option, span
+from aos_cli.options import Credentials, address_of, option, span
 from aos_cli.output import note, progress
 
 _SECOND_NS: Final = 10**9
@@ -42,16 +43,37 @@ Timeout = Annotated[
 ]
 
 
+OperatorKey = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "With an address as --world: the file with the key that signs commands.",
+        "--operator-key",
+    ),
+]
+
+
 class _CurrentOptions:
-    """The ``--timeout`` and the ``--core`` of the command that runs."""
+    """The options of the command that runs."""
 
     timeout_ns: int = _DEFAULT_NS
     core: CoreKind | None = None
+    operator_key: Path | None = None
+    credentials: Path | None = None
 
 
 @contextmanager
 def writing_to(world: Path) -> Iterator[Writer]:
-    """Open the world for the block, and show the progress of reading its journal."""
+    """Open the world for the block, and show the progress of reading its journal. ``world`` may be
+    an address (C-8c)."""
+    address = address_of(world)
+    if address is not None:
+        # Few worlds are named by an address.
+        from aos_cli.addressed_world import writing_to_address  # noqa: PLC0415
+
+        with writing_to_address(address) as writer:
+            yield writer
+        return
     with progress("reading the journal") as advance:
         writer = open_writer(
             world, core=current_core(), patience=patience(), progress=advance, report=note
@@ -78,23 +100,44 @@ def current_core() -> CoreKind | None:
     return _CurrentOptions.core
 
 
-def with_writing_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to the function of a command that writes. A ``timeout`` that it has already
-    is its own."""
+def chosen_operator_key() -> Path | None:
+    """The value of this command's ``--operator-key``."""
+    return _CurrentOptions.operator_key
+
+
+def chosen_credentials() -> Path | None:
+    """The value of this command's ``--creds``."""
+    return _CurrentOptions.credentials
+
+
+def with_writing_options(
+    function: Callable[..., Any], *, is_writing: bool = True, is_addressed: bool = False
+) -> Callable[..., Any]:
+    """Add the options to the function of a command that opens a world for writing, if it
+    ``is_writing``, or takes an address as its world, if it ``is_addressed``. A ``timeout`` that it
+    has already is its own."""
     function_signature = signature(function, eval_str=True)
-    has_own_timeout = "timeout" in function_signature.parameters
+    added: dict[str, Any] = {}
+    if is_writing:
+        has_own_timeout = "timeout" in function_signature.parameters
+        added = {"core": Core} if has_own_timeout else {"timeout": Timeout, "core": Core}
+    if is_addressed:
+        added |= {"operator_key": OperatorKey, "creds": Credentials}
 
     @wraps(function)
-    def wrapper(*words: Any, core: CoreKind | None = None, **options: Any) -> Any:
-        timeout = None if has_own_timeout else options.pop("timeout", None)
-        _CurrentOptions.timeout_ns = _DEFAULT_NS if timeout is None else timeout
-        _CurrentOptions.core = chosen_core(core)
+    def wrapper(*words: Any, **options: Any) -> Any:
+        values = {name: options.pop(name, None) for name in added}
+        _check_address(options.get("world"), values)
+        timeout, current = values.get("timeout"), _CurrentOptions
+        current.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+        current.core = chosen_core(values.get("core")) if is_writing else None
+        current.operator_key, current.credentials = values.get("operator_key"), values.get("creds")
         try:
             return function(*words, **options)
         finally:
-            _CurrentOptions.timeout_ns, _CurrentOptions.core = _DEFAULT_NS, None
+            current.timeout_ns, current.core = _DEFAULT_NS, None
+            current.operator_key = current.credentials = None
 
-    added = {"core": Core} if has_own_timeout else {"timeout": Timeout, "core": Core}
     parameters = [
         *function_signature.parameters.values(),
         *(
@@ -105,6 +148,18 @@ def with_writing_options(function: Callable[..., Any]) -> Callable[..., Any]:
     wrapper.__signature__ = function_signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper
+
+
+def _check_address(world: Path | None, values: Mapping[str, Any]) -> None:
+    """Raise BadUsage for an option that goes with an address, which ``world`` is not."""
+    if world is not None and address_of(world) is not None:
+        return
+    for name, option_name in (("operator_key", "--operator-key"), ("creds", "--creds")):
+        if values.get(name) is not None:
+            raise BadUsage(
+                f"{option_name} goes with the address of a replicated world",
+                expected="--world nats://HOST/NAME",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEFAULT_WORLD: Final = Path(".aos")
 
+_ADDRESS_SCHEMES: Final = ("nats", "tls")
+
 TOKEN_VARIABLE: Final = "AOS_TOKEN"  # noqa: S105  # the name of a variable
 
 
@@ -39,13 +41,55 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **settings)
 
 
+def option_words(**values: Any) -> list[str]:
+    """The words of a command line for these options, by the names of their parameters. None and
+    False are left out, True is a flag, and an option with a list is given several times."""
+    words = []
+    for name, value in values.items():
+        option_name = f"--{name.replace('_', '-')}"
+        for element in value if isinstance(value, list) else [value]:
+            if element is True:
+                words.append(option_name)
+            elif element is not None and element is not False:
+                words += [option_name, str(getattr(element, "value", element))]
+    return words
+
+
+def address_of(world: Path) -> str | None:
+    """The address of a replicated world in the place of a folder (C-8c); None for a folder."""
+    scheme, mark, remainder = str(world).partition(":")
+    is_address = scheme in _ADDRESS_SCHEMES and mark and remainder[:1] in ("", "/")
+    return f"{scheme}:/{remainder or '/'}" if is_address else None
+
+
+def _folder_or_address(context: typer.Context, world: Path) -> Path:
+    """Refuse an address for a command that needs the folder of a world (C-8c)."""
+    address = address_of(world)
+    if address is None:
+        return world
+    from aos_cli.registry import ADDRESSED  # noqa: PLC0415  # few worlds are named by an address
+
+    command = " ".join(context.command_path.split()[1:])
+    if command in ADDRESSED:
+        return world
+    raise BadUsage(
+        f"aos {command} reads the journal, or writes to a folder",
+        location=address,
+        expected="the folder of a world",
+        actual="the address of a replicated one",
+        hint="name the folder of one of its nodes: --world DIR",
+    )
+
+
 World = Annotated[
     Path,
     option(
-        "DIR", "Folder of the world.", "--world", "-w", envvar="AOS_WORLD", show_default="./.aos"
+        "DIR", "Folder of the world.", "--world", "-w", envvar="AOS_WORLD", show_default="./.aos",
+        callback=_folder_or_address,
     ),
-]
-"""Every command's world: ``--world``, else ``AOS_WORLD``, else ``.aos`` in the current folder."""
+]  # fmt: skip
+"""Every command's world: ``--world``, else ``AOS_WORLD``, else ``.aos`` in the current folder. Some
+take the address of a replicated world as well: see ``address_of``."""
 
 
 def number(text: str) -> int:
@@ -81,6 +125,24 @@ def check_abi(abi: str | None) -> None:
     if abi is not None and abi not in ABIS:
         raise BadUsage("--abi", expected=either(ABIS), actual=repr(abi))
 
+
+Credentials = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Credentials for the NATS servers of a replicated world: a file of nsc, or the seed of a "
+        "user (default: AOS_NATS_CREDS).",
+    ),
+]
+Lease = Annotated[
+    int | None,
+    option(
+        "SECONDS",
+        "Of a replicated world: how long its owner is silent before this node takes over, from 1 "
+        "to 300 (default 3).",
+        parser=number,
+    ),
+]
 
 Json = Annotated[bool, flag("--json", "Print JSON, whose keys are stable.")]
 
@@ -166,6 +228,15 @@ HostRoot = Annotated[
         "DIR",
         "Run the effects sys/host.… on this machine, with your rights: commands start in this "
         "folder, and only files below it are reached (default: none).",
+    ),
+]
+
+HasNeighbours = Annotated[
+    bool,
+    flag(
+        "--neighbours",
+        "Exchange events with the worlds in the same folder: carry out sys/world.send, and take "
+        "what they deliver.",
     ),
 ]
 

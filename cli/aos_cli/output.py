@@ -10,7 +10,7 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from time import monotonic
@@ -190,8 +190,26 @@ def write(text: str, *, at_once: bool = False) -> None:
         raise _unwritable(error) from error
 
 
+_gathered: list[Any] | None = None
+"""The documents that ``print_json`` keeps instead of printing them."""
+
+
+@contextmanager
+def gathered_json() -> Iterator[list[Any]]:
+    """Keep the documents that ``print_json`` would print in the block, in this list."""
+    global _gathered  # noqa: PLW0603  # stdout is global, too
+    outer, _gathered = _gathered, []
+    try:
+        yield _gathered
+    finally:
+        _gathered = outer
+
+
 def print_json(document: object, *, at_once: bool = False) -> None:
     """Print one JSON document: on one line, but indented on a terminal."""
+    if _gathered is not None:
+        _gathered.append(document)
+        return
     _write_json(document, indent=2 if sys.stdout.isatty() else None, at_once=at_once)
 
 
@@ -291,6 +309,22 @@ def table(
         if not has_reader():
             return
         write("\t".join(map(_one_line, row)) + "\n")
+
+
+def list_table(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    cells: Callable[[Any], Row],
+    *,
+    right_aligned: Sequence[str] = (),
+) -> None:
+    """Print the rows of a document as a table, with their shard if a group has listed them.
+    ``cells`` makes those of a row."""
+    if any("shard" in row for row in rows):
+        columns = ["shard", *columns]
+        table(columns, ([row["shard"], *cells(row)] for row in rows), right_aligned=right_aligned)
+    else:
+        table(columns, map(cells, rows), right_aligned=right_aligned)
 
 
 def fields(pairs: Iterable[tuple[str, str | Styled]]) -> None:

@@ -86,10 +86,33 @@ WRITING: Final = frozenset(
 """The paths of commands that open a world through ``open_writing``. Two of them, ``flow start`` and
 ``linear start``, have a ``--timeout`` of their own, for what they wait for afterwards."""
 
+ADDRESSED: Final = frozenset(
+    {
+        *("apply", "send", "snapshot", "flow start", "flow signal"),
+        *("cells retry", "cells unpin", "cells end", "cells remove"),
+        *("effects cancel", "effects settle", "effects retry"),
+    }
+)
+"""The paths of commands that take the address of a replicated world in the place of a folder."""
+
+FRESH: Final = frozenset(
+    {
+        *("inspect world", "inspect manifest", "inspect cells", "inspect cell", "inspect intents"),
+        *("inspect intent", "inspect faults", "inspect journal", "inspect record", "inspect value"),
+        *("trace", "verify", "replay", "export", "fork", "gov list", "gov show"),
+        *("flow list", "flow show", "linear list", "linear show", "linear plans"),
+        *("schedule list", "schedule show"),
+        *("cells retry", "cells unpin", "cells end", "cells remove"),
+        *("effects cancel", "effects settle", "effects retry"),
+    }
+)
+"""The paths of commands that can wait until the folder of a node has everything that its world has
+acknowledged."""
+
 COMMANDS: Final = (
     Command(
         "init", RUN, "Create a world: a folder with its keys and an empty journal.",
-        ("aos init shop",), "init:init",
+        ("aos init shop", "aos init shop --shards 4"), "init:init",
     ),
     Command(
         "apply", RUN, "Validate a manifest, show its changes, and put it in force.",
@@ -166,8 +189,71 @@ COMMANDS: Final = (
         (
             "aos node --executors effects.py:shop",
             "aos node --listen 0.0.0.0:7460 --tls-cert cert.pem --tls-key key.pem",
+            "aos node --worlds worlds --idle 10m",
         ),
         "node:node",
+    ),
+    Command(
+        "world", RUN, "Create the worlds of a node with many; list, stop and remove them.",
+        ("aos world create shop --node worlds", "aos world list --node worlds"),
+    ),
+    Command(
+        "world create", RUN, "Create a world in the folder of a node.",
+        ("aos world create shop --node worlds",), "world:create",
+    ),
+    Command(
+        "world list", RUN, "List the worlds: which run, and when the others wake.",
+        ("aos world list --node worlds",), "world:list_worlds",
+    ),
+    Command(
+        "world start", RUN, "Start a world, also one that was stopped.",
+        ("aos world start shop --node worlds",), "world:start",
+    ),
+    Command(
+        "world stop", RUN, "Stop a world: nothing starts it, until aos world start.",
+        ("aos world stop shop --node worlds",), "world:stop",
+    ),
+    Command(
+        "world remove", RUN, "Remove a stopped world with its journal and its keys.",
+        ("aos world remove shop --yes --node worlds",), "world:remove",
+    ),
+    Command(
+        "cluster", RUN, "Run the servers of worlds on several machines, and keep their nodes.",
+        ("aos cluster up servers", "aos cluster base --world shop"),
+    ),
+    Command(
+        "cluster up", RUN, "Run three NATS servers on this machine until Ctrl-C.",
+        ("aos cluster up servers", "aos cluster up servers --port 4222"),
+        "cluster:up",
+    ),
+    Command(
+        "cluster status", RUN, "Show the worlds of servers: the owner, standbys, log and lag.",
+        ("aos cluster status", "aos cluster status nats://10.0.0.1,10.0.0.2,10.0.0.3/shop"),
+        "cluster_status:status",
+    ),
+    Command(
+        "cluster check", RUN, "Check servers and their worlds; say what to change.",
+        ("aos cluster check", "aos cluster check nats://10.0.0.1 --monitor http://10.0.0.1:8222"),
+        "cluster_check:check",
+    ),
+    Command(
+        "cluster base", RUN, "Write a new base for nodes that join, and trim the log to it.",
+        ("aos cluster base --world shop",), "cluster_folders:base",
+    ),
+    Command(
+        "cluster restore", RUN,
+        "Replace a log that has lost records, by one from the folder with the most.",
+        ("aos cluster restore shop --from shop",), "cluster_folders:restore",
+    ),
+    Command(
+        "cluster forget", RUN, "Remove the folder of a node whose records the servers have.",
+        ("aos cluster forget shop --yes",), "cluster_folders:forget",
+    ),
+    Command(
+        "join", RUN, "Create another node of a replicated world, from its newest base and log.",
+        ("aos join nats://10.0.0.1,10.0.0.2,10.0.0.3/shop shop --keys keys",
+         "aos join nats://10.0.0.1/shop shop --keys keys --node b --unverified-durability"),
+        "join:join",
     ),
     Command(
         "cells", RUN, "Resume instances, or unpin, end or remove them.",
@@ -589,8 +675,10 @@ COMMANDS: Final = (
         ("aos import shop.aos copy",), "import_:import_",
     ),
     Command(
-        "adopt", CARRY, "Allow an imported, forked or copied world to run here.",
-        ("aos adopt --world copy --keys shop/keys",), "adopt:adopt",
+        "adopt", CARRY, "Allow an imported, forked or copied world to run here, or replicate it.",
+        ("aos adopt --world copy --keys shop/keys",
+         "aos adopt --world shop --store nats://10.0.0.1/shop --monitor http://10.0.0.1:8222"),
+        "adopt:adopt",
     ),
     Command(
         "fork", CARRY, "Create a new world that continues from any record of this one.",

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import Final, Protocol
 
 from aos.core.journal.ports import BlobReader
+from aos.errors import BadUsage
 from aos.host.executors.backlog import NO_LIMITS
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.cron import CronExecutor
@@ -19,8 +21,9 @@ from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
+from aos.host.folder.folder import is_group, open_folder
 from aos.host.folder.secrets import Secrets
-from aos.host.process import STATUS_S, Started, Status
+from aos.host.process import STATUS_S, ReplicaOptions, Started, Status
 from aos.host.stamps import now_ns
 from aos.host.world.unit import Figures
 from aos.manifest.effective import Effective
@@ -29,6 +32,11 @@ from aos.read.views.clock_view import ahead_ns, ahead_text
 from aos.values.digests import Hash
 from aos.worker.shipped import option_for
 from aos_cli.output import errors_are_on_terminal, errors_screen, note
+
+LEASE_S_MIN: Final = 1
+LEASE_S_MAX: Final = 300
+"""Bounds of the lease of a node, in seconds. With a shorter one, an owner that is slow once would
+lose the world."""
 
 PLAIN_EVERY_S: Final = 10.0
 """Interval of plain status lines without a terminal, in seconds."""
@@ -43,14 +51,18 @@ def standard_executors(
     *,
     limits: Mapping[str, Limit] = NO_LIMITS,
     environment: Mapping[str, str] | None = None,
+    neighbours_of: Path | None = None,
 ) -> list[TaskExecutor]:
     """Return the host's own executors, and one for each of ``specs``, which name Python effects.
-    ``limits`` are those of a node; ``environment`` is that of the processes of ``specs``."""
+    ``limits`` are those of a node; ``environment`` is that of the processes of ``specs``.
+    ``neighbours_of`` is the folder of the world, if it sends events to the worlds in the same
+    folder."""
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),
         CronExecutor(report=note),
         HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
+        *([] if neighbours_of is None else [_to_neighbours(neighbours_of)]),
         *(
             PythonExecutor(
                 spec,
@@ -64,6 +76,39 @@ def standard_executors(
             for spec in specs
         ),
     ]
+
+
+def _to_neighbours(world: Path) -> TaskExecutor:
+    # Few worlds have neighbours.
+    from aos.host.world_send import WorldSendExecutor  # noqa: PLC0415
+    from aos.node.worlds.waking import wake  # noqa: PLC0415
+
+    return WorldSendExecutor(open_folder(world), wake=wake, report=note)
+
+
+def check_neighbours(world: Path) -> None:
+    """Check that a world may have neighbours (WS-1).
+
+    Raises:
+        BadUsage: It is a group, or a shard of one.
+    """
+    if is_group(world) or is_group(world.absolute().parent):
+        raise BadUsage(
+            "--neighbours: the shards of a group have no neighbours",
+            location=str(world),
+            expected="a world that is no shard of a group",
+            hint="run it without --neighbours",
+        )
+
+
+def replica_options(lease_s: int | None, credentials: Path | None) -> ReplicaOptions:
+    """The options of a node of a replicated world. Raises: BadUsage: The lease is too short or too
+    long."""
+    if lease_s is not None and not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
+        raise BadUsage("--lease", expected="1 to 300 seconds", actual=str(lease_s))
+    return ReplicaOptions(
+        lease_ns=None if lease_s is None else lease_s * 10**9, credentials=credentials
+    )
 
 
 def figures_document(figures: Figures) -> dict[str, object]:

@@ -22,10 +22,14 @@ Seal = Annotated[
 
 
 def in_force(writer: object, node: str | None) -> Effective | None:
-    """The manifest in force, of the folder's writer or of the node."""
+    """The manifest in force, of the writer of a world or group, or of the node."""
     if node is None:
-        assert isinstance(writer, Writer)
-        return writer.signed_state().manifest
+        if isinstance(writer, Writer):
+            return writer.signed_state().manifest
+        # Few worlds are groups.
+        from aos.host.door.group_writer import GroupWriter  # noqa: PLC0415
+
+        return writer.manifest() if isinstance(writer, GroupWriter) else None
     # Few events are sealed for a node, and the judge of manifests is a large import.
     from aos.manifest.judging import judge  # noqa: PLC0415
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from aos.host.folder.folder import is_group, is_replicated
 from aos.host.stamps import now_ns
 from aos.read.operations.operation import Query, ReadOperation, names_fields
 from aos.read.operations.world_reads import READ_WORLD
@@ -48,10 +50,20 @@ class FolderReading:
         """See ``WorldReading``. Documents of a running node are read through its socket."""
         if operation.document is None:
             return NodeReading(str(self.world)).document(operation, query)
-        words = _parameters(query)
-        with looking_at(
-            self.world, words.get("at"), asks=operation.asks_process, by_index=operation.reads_index
-        ) as view:
+        words = parameters_of(query)
+        with ExitStack() as stack:
+            view = stack.enter_context(
+                looking_at(
+                    self.world,
+                    words.get("at"),
+                    asks=operation.asks_process,
+                    by_index=operation.reads_index,
+                )
+            )
+            if operation.reads_neighbours:
+                from aos_cli.open_neighbours import OpenNeighbours  # noqa: PLC0415  # few do
+
+                view.neighbours = OpenNeighbours(self.world, stack)
             self.view_times[words.get("at")] = view.now_ns
             if names_fields(words):
                 words["aliases"] = search_names(self.world)
@@ -61,7 +73,14 @@ class FolderReading:
 
             process = process_of(self.world) if "at" not in words else None
             origin = origin_at(self.world)
-            return with_process(document, process, origin and origin.value, path=str(self.world))
+            document = with_process(
+                document, process, origin and origin.value, path=str(self.world)
+            )
+            if is_replicated(self.world):
+                # Few worlds are.
+                from aos_cli.replica_reading import replica_document  # noqa: PLC0415
+
+                document["replica"] = replica_document(self.world)
         return document
 
     def value_bytes(self, value: str) -> bytes:
@@ -88,7 +107,7 @@ class NodeReading:
     def document(self, operation: ReadOperation, query: Query) -> Document:
         """See ``WorldReading``."""
         with client_of(self.node) as client:
-            document = client.document(operation.path, **_parameters(query))
+            document = client.document(operation.path, **parameters_of(query))
         return {**document, "path": self.node} if operation.has_process else document
 
     def value_bytes(self, value: str) -> bytes:
@@ -105,8 +124,17 @@ class NodeReading:
 
 
 def reading_of(world: Path, node: str | None) -> WorldReading:
-    """Return what reads the world of a node, or without one that of a folder."""
-    return FolderReading(world) if node is None else NodeReading(node)
+    """Return what reads the world of a node, or without one that of a folder, or the shards of a
+    group's folder."""
+    if node is not None:
+        return NodeReading(node)
+    if not is_group(world):
+        return FolderReading(world)
+    # Few worlds are groups.
+    from aos.host.folder.group import open_group  # noqa: PLC0415
+    from aos_cli.group_reading import GroupReading  # noqa: PLC0415
+
+    return GroupReading(open_group(world))
 
 
 def rows_of(
@@ -123,7 +151,7 @@ def rows_of(
             return
 
 
-def _parameters(query: Query) -> dict[str, Any]:
+def parameters_of(query: Query) -> dict[str, Any]:
     return {
         name: value for name, value in query.items() if value is not None and value is not False
     }

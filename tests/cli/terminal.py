@@ -17,11 +17,12 @@ from typing import Final
 from tests.cli.shell import AOS, environment
 
 TIMEOUT_S: Final = 240.0
-_CODES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_PARTS: Final = re.compile(r"\x1b\[(?P<number>[0-9;?]*)(?P<code>[A-Za-z])|(?P<control>[\r\n])")
 
 
 class Terminal:
-    """``code`` and ``text`` of a command that has ended; ``plain`` is without colours and moves."""
+    """``code`` and ``text`` of a command that has ended. ``plain`` is the text that is left on the
+    screen, without colours: a busy machine shows progress bars, which are removed at their end."""
 
     def __init__(self, *words: str | Path, columns: int = 80, rows: int = 24, **env: str) -> None:
         ours, theirs = pty.openpty()
@@ -44,7 +45,34 @@ class Terminal:
 
     @property
     def plain(self) -> str:
-        return _CODES.sub("", self.text).replace("\r\n", "\n")
+        return _left_on_screen(self.text)
+
+
+def _left_on_screen(text: str) -> str:
+    """The lines that are left once the cursor has moved up and lines were erased."""
+    lines, row, column, at = [""], 0, 0, 0
+    for part in [*_PARTS.finditer(text), None]:
+        written = text[at : None if part is None else part.start()]
+        line = lines[row]
+        lines[row] = line[:column].ljust(column) + written + line[column + len(written) :]
+        column += len(written)
+        if part is None:
+            break
+        at = part.end()
+        match part["control"] or part["code"]:
+            case "\r":
+                column = 0
+            case "\n":
+                row, column = row + 1, 0
+                if row == len(lines):
+                    lines.append("")
+            case "A":
+                row = max(0, row - int(part["number"] or 1))
+            case "K":
+                lines[row] = ""
+            case _:
+                pass
+    return "\n".join(lines)
 
 
 def _read(terminal: int) -> bytes:

@@ -77,7 +77,7 @@ def test_a_temporary_world_is_removed_and_in_a_terminal_all_fits(
     found = Terminal("demo", "--orders", "10", "--seed", "5", TMPDIR=str(tmp_path))
 
     assert found.code == 0
-    assert "orders closed" in found.plain
+    assert "orders closed" in found.text, "while it ran"
     assert "keep the world to look around in it: aos demo DIR" in found.plain
     assert [path.name for path in tmp_path.iterdir()] == []
     assert living(str(tmp_path)) == []

@@ -31,6 +31,8 @@ WITHOUT_WORLD = {
     "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
     "aos verify-proof", "aos witness", "aos cosign", "aos key new", "aos key show",
     "aos keyring new", "aos keyring rotate", "aos keyring show", "aos keyring drop",
+    "aos cluster up", "aos cluster restore", "aos cluster forget", "aos join",
+    "aos world create", "aos world list", "aos world start", "aos world stop", "aos world remove",
 }  # fmt: skip
 VERBS = {
     "Add", "Allow", "Apply", "Approve", "Build", "Cancel", "Check", "Close", "Compare", "Cosign",
@@ -39,7 +41,9 @@ VERBS = {
     "Rebuild", "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start",
     "Stop", "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
 }  # fmt: skip
-EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout", "--core"}
+EVERYWHERE = {"--help", "-h", "--world", "-w", "--json", "--timeout", "--core", "--operator-key",
+    "--creds", "--fresh",
+}  # fmt: skip
 
 
 COMMANDS = {
@@ -195,8 +199,8 @@ def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
         assert not group or group in GROUPS or command.path == "checkpoint status"
         assert verb.replace("-", "").isalpha()
     assert {group for group in GROUPS if not group.endswith("s")} == {
-        "batch", "flow", "gateway", "gov", "inspect", "journal", "key", "keyring", "linear",
-        "schedule", "sdk", "token",
+        "batch", "cluster", "flow", "gateway", "gov", "inspect", "journal", "key", "keyring",
+        "linear", "schedule", "sdk", "token", "world",
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.folder.folder import WORLD_FILE_BYTES_MAX, open_folder
+from aos.host.folder.folder import FILE_BYTES_MAX, open_folder
 from aos.prove.verify import verify_world
 from aos.store.lock import WorldLock
 from aos.values.digests import content_hash
@@ -301,7 +301,7 @@ def test_a_client_connects_to_a_socket_of_the_world_only(
         (b'{"format": ' + b"9" * 50_000 + b"}", "the file is not JSON: "),
         (b'{"format": 1, "format": 1}', "the file is not JSON: "),
         (b"\xff", "the file is not JSON: "),
-        (b" " * (WORLD_FILE_BYTES_MAX + 1), "the file is too large: expected at most 65536 bytes"),
+        (b" " * (FILE_BYTES_MAX + 1), "the file is too large: expected at most 65536 bytes"),
         (b"[]", "expected {format, world, created}"),
         (b'{"format": 1, "world": "x", "created": "y", "executors": []}', "'list' object has no"),
     ],

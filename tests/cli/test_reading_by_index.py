@@ -18,6 +18,7 @@ from aos.read.index.world_index import WorldIndex
 from aos.read.views.view import View
 from aos_cli.main import run_command
 from tests.fake_clock import set_machine_clock
+from tests.own_cache import use_own_cache
 from tests.read.index.histories import History
 
 NOW_NS = 1_900_000_000_000_000_000
@@ -43,7 +44,7 @@ COMMANDS = [
 
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
-    monkeypatch.setenv("AOS_CACHE_DIR", str(tmp_path / "cache"))
+    use_own_cache(monkeypatch, tmp_path / "cache")
     set_machine_clock(monkeypatch, NOW_NS)
     history = History(tmp_path / "world", "commands")
     history.grow(60)

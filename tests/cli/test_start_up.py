@@ -90,8 +90,8 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 169, 12),
-        (["inspect", "world"], 354, 157),
-        (["inspect", "cell", "puppet", "ada"], 364, 165),
+        (["inspect", "world"], 354, 163),
+        (["inspect", "cell", "puppet", "ada"], 364, 166),
         (["send", "host/Do@1", EVENT], 405, 199),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
@@ -141,6 +141,10 @@ def test_running_a_world_imports_no_client_of_http_and_nothing_that_reads_option
 
     assert {name.partition(".")[0] for name in found} & CLIENTS == set()
     assert "http.server" not in found
+    of_replicated = ("aos.host.cluster", "aos.host.standby", "aos.store.log", "nats")
+    assert not [
+        name for name in found if f"{name}.".startswith(tuple(f"{n}." for n in of_replicated))
+    ]
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

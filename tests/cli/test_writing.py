@@ -132,7 +132,8 @@ def test_apply_as_json(aos: Aos, manifest: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert list(first) == list(again) == keys
     assert list(first["changes"]) == [
-        "definitions", "routes", "routes_reordered", "limits", "plans", "schedules", "authority",
+        "definitions", "routes", "routes_reordered", "placements", "limits", "plans", "schedules",
+        "authority",
     ]  # fmt: skip
     assert (first["applied"], first["in_force"], first["seq"]) == (True, True, 2)
     assert (again["applied"], again["in_force"], again["seq"]) == (False, True, None)

@@ -1,18 +1,23 @@
-"""``aos adopt``: allow a world to run in its folder (spec/cli.md, C-44)."""
+"""``aos adopt``: allow a world to run in its folder (spec/cli.md, C-44, C-174)."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from aos.errors import BadUsage
 from aos.host.transfer.adopting import Adopted, adopt_world
 from aos.node.batches.batch import stop_batches
 from aos.node.leases.table import clear_table
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World, option
+from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, option
 from aos_cli.output import line, print_json, progress
+from aos_cli.servers import Creds, Monitors, NodeName, Unverified, servers_of, stages
+
+if TYPE_CHECKING:
+    from aos.host.cluster.replicating import MovedWorld
 
 
 def adopt(
@@ -21,9 +26,42 @@ def adopt(
         Path | None,
         option("FOLDER", "Copy world.key, operator.key and executors/NAME.key from this folder."),
     ] = None,
+    store: Annotated[
+        str | None,
+        option(
+            "URL",
+            "Make an embedded world replicated: nats://HOST,HOST,HOST/NAME. This folder becomes "
+            "its first node.",
+        ),
+    ] = None,
+    embedded: Annotated[
+        bool,
+        flag("--embedded", "Take a replicated world out of its servers, into this folder."),
+    ] = False,
+    replicas: Annotated[
+        int, option("N", "Number of servers that have the log, 1 or 3.", parser=number)
+    ] = 3,
+    node: NodeName = None,
+    creds: Creds = None,
+    monitor: Monitors = None,
+    unverified_durability: Unverified = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    if store is None and (node or monitor or unverified_durability):
+        raise BadUsage("--node, --monitor, --unverified-durability: expected --store URL with them")
+    if store is not None or embedded:
+        if keys is not None or (store is not None and embedded):
+            raise BadUsage("expected one of --keys, --store and --embedded")
+        if store is not None:
+            moved = _replicate(
+                world, store, replicas=replicas, node=node, creds=creds, monitors=monitor,
+                is_unverified=unverified_durability,
+            )  # fmt: skip
+        else:
+            moved = _take_out(world, creds)
+        _show_moved(world, moved, store, as_json=json)
+        return
     with progress("reading the journal") as advance:
         adopted = adopt_world(world, keys=keys, progress=advance)
     if adopted.origin is not None:
@@ -33,6 +71,57 @@ def adopt(
         print_json(_document(adopted))
     else:
         _show(adopted)
+
+
+def _replicate(
+    world: Path,
+    url: str,
+    *,
+    replicas: int,
+    node: str | None,
+    creds: Path | None,
+    monitors: list[str] | None,
+    is_unverified: bool,
+) -> MovedWorld:
+    from aos.host.cluster.connecting import durability_check  # noqa: PLC0415  # few worlds
+    from aos.host.cluster.replicating import replicate  # noqa: PLC0415
+    from aos.host.folder.folder import open_folder  # noqa: PLC0415
+    from aos_cli.servers import replica_file  # noqa: PLC0415
+
+    folder = open_folder(world)
+    replica = replica_file(url, node=node, monitors=monitors, is_unverified=is_unverified)
+    with servers_of(replica, creds, replicas=replicas) as servers, stages() as show:
+        check = durability_check(servers, replica.monitors, is_unverified=is_unverified)
+        return replicate(folder, servers, replica, check=check, progress=show)
+
+
+def _take_out(world: Path, creds: Path | None) -> MovedWorld:
+    from aos.host.cluster.replicating import take_out  # noqa: PLC0415  # few worlds
+    from aos_cli.servers import node_folder  # noqa: PLC0415
+
+    folder, replica = node_folder(world)
+    with servers_of(replica, creds) as servers, stages() as show:
+        return take_out(folder, servers, replica, progress=show)
+
+
+def _show_moved(world: Path, moved: MovedWorld, url: str | None, *, as_json: bool) -> None:
+    if as_json:
+        kind = "embedded" if url is None else "replicated"
+        print_json(
+            {
+                "path": str(world), "kind": kind, "stream": moved.stream, "seq": moved.seq,
+                "new": moved.is_new,
+            }
+        )  # fmt: skip
+        return
+    words = "continues" if moved.is_new else "continues as before"
+    if url is None:
+        line(f"embedded: {world} {words} from record {moved.seq:,}", style="bold")
+        line(f"  the stream {moved.stream} stays at the servers, sealed; other nodes do not start")
+    else:
+        line(f"replicated: {world} {words} from record {moved.seq:,}", style="bold")
+        line(f"  its log is the stream {moved.stream}")
+        line(f"next, on other machines: aos join {url} DIR --keys FOLDER")
 
 
 def _document(adopted: Adopted) -> dict[str, object]:

@@ -13,6 +13,7 @@ from aos.core.decide.answers import Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either
+from aos.host.folder.folder import is_group
 from aos.shell_text import shell_text
 from aos_cli.apply_target import ApplyTarget, load_named
 from aos_cli.apply_text import (
@@ -82,6 +83,20 @@ def apply(
     if show and not (dry_run and mode == MIGRATE):
         raise BadUsage("--show: expected --dry-run and --mode migrate with it")
     loaded = load_named(path, abi)
+    if node is None and is_group(world):
+        if show:
+            raise BadUsage(
+                "--show: expected a world, found a group (name a shard: --world DIR/000)"
+            )
+        # Few worlds are groups.
+        from aos.host.folder.group import open_group  # noqa: PLC0415
+        from aos_cli.group_apply import GroupApply, apply_to_group  # noqa: PLC0415
+
+        applying = GroupApply(
+            group=open_group(world), loaded=loaded, mode=mode, leave_cells=leave_cells,
+            allow_diverged=allow_diverged,
+        )  # fmt: skip
+        return apply_to_group(applying, dry_run=dry_run, json=json)
     target = ApplyTarget(world, node)
     report = target.apply(
         loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells, show=show,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,6 +15,8 @@ from aos.read.lens.words import count
 from aos.read.views.view import check_word
 from aos_cli import chosen_cells
 from aos_cli.chosen_cells import Answered, ChosenCell, command_each
+from aos_cli.in_shards import Keys as CellKeys
+from aos_cli.in_shards import with_cells
 from aos_cli.open_writing import NamedCell
 from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, flag, option
 from aos_cli.output import line, note, print_json
@@ -58,14 +60,17 @@ def retry(
     json: Json = False,
 ) -> int:
     _check_choice("retry", "--all-failed", name, workflow, is_all=all_failed)
-    cells = (
-        chosen_cells.failed(world, node, workflow)
-        if name is None
-        else chosen_cells.cell_by_key(world, node, name, key)
-    )
-    return _command_cells(
-        world, node, SKIP if skip else RETRY, cells, is_one=name is not None, json=json
-    )
+    action = SKIP if skip else RETRY
+
+    def run(world: Path, _keys: CellKeys) -> int:
+        cells = (
+            chosen_cells.failed(world, node, workflow)
+            if name is None
+            else chosen_cells.cell_by_key(world, node, name, key)
+        )
+        return _command_cells(world, node, action, cells, is_one=name is not None, json=json)
+
+    return with_cells(world, node, name, [key], run, json=json)
 
 
 def unpin(
@@ -81,12 +86,16 @@ def unpin(
     json: Json = False,
 ) -> int:
     _check_choice("unpin", "--all-pinned", name, workflow, is_all=all_pinned)
-    cells = (
-        chosen_cells.pinned(world, node, workflow)
-        if name is None
-        else chosen_cells.cell_by_key(world, node, name, key)
-    )
-    return _command_cells(world, node, UNPIN, cells, is_one=name is not None, json=json)
+
+    def run(world: Path, _keys: CellKeys) -> int:
+        cells = (
+            chosen_cells.pinned(world, node, workflow)
+            if name is None
+            else chosen_cells.cell_by_key(world, node, name, key)
+        )
+        return _command_cells(world, node, UNPIN, cells, is_one=name is not None, json=json)
+
+    return with_cells(world, node, name, [key], run, json=json)
 
 
 def end(
@@ -119,7 +128,7 @@ def end(
         pattern=pattern,
         is_all=is_all,
     )
-    return carry_out(world, node, order, dry_run=dry_run, json=json)
+    return _in_worlds(world, node, order, dry_run=dry_run, json=json)
 
 
 def remove(
@@ -143,7 +152,7 @@ def remove(
         pattern=pattern,
         is_all=is_all,
     )
-    return carry_out(world, node, order, dry_run=dry_run, json=json)
+    return _in_worlds(world, node, order, dry_run=dry_run, json=json)
 
 
 def _check_choice(
@@ -266,9 +275,23 @@ class EndOrder:
             )
 
 
+def _in_worlds(world: Path, node: str | None, order: EndOrder, *, dry_run: bool, json: bool) -> int:
+    """Carry out an order on a world, or on the shards of a group that have its instances."""
+    is_keyed = order.pattern is None and not order.is_all
+
+    def run(world: Path, keys: CellKeys) -> int:
+        named = tuple(key for key in keys if key is not None)
+        return carry_out(world, node, replace(order, keys=named), dry_run=dry_run, json=json)
+
+    keys = (order.keys or (None,)) if is_keyed else order.keys
+    return with_cells(world, node, order.workflow, keys, run, json=json)
+
+
 def carry_out(world: Path, node: str | None, order: EndOrder, *, dry_run: bool, json: bool) -> int:
     """List the instances, or end them and print the answers; return the exit code."""
     order.check()
+    if dry_run:
+        chosen_cells.must_have_journal(world, "--dry-run")
     instances = _instances_of(world, node, order)
     if dry_run:
         _list_instances(order, instances, json=json)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from aos.errors import BadUsage
+from aos_cli.demo.cluster_story import ClusterStory, find_servers
 from aos_cli.demo.files import Files, find_files
 from aos_cli.demo.node_story import NodeStory
 from aos_cli.demo.processes import Children, stoppable
@@ -38,23 +39,47 @@ def demo(
             parser=number,
         ),
     ] = None,
+    cluster: Annotated[
+        bool,
+        flag(
+            "--cluster",
+            "Run the orders on three nodes and three NATS servers of this machine. The demo kills "
+            "the owner and stops the leader of the stream.",
+        ),
+    ] = False,
     keep: Annotated[bool, flag("--keep", "Keep the temporary folder if no DIR is given.")] = False,
 ) -> int:
     if orders < ORDERS_MIN:
         raise BadUsage(f"--orders: expected {ORDERS_MIN} or more, found {orders}")
     if workers is not None and workers < 1:
         raise BadUsage(f"--workers: expected 1 or more, found {workers}")
+    if cluster and workers is not None:
+        raise BadUsage("--cluster, --workers: expected one of them, found both")
+    program = find_servers() if cluster else None
     files = find_files()
     with demo_folder_at(directory, is_kept=keep) as workspace, stoppable(), Children() as children:
-        story = _story(files, workspace.folder, children, orders=orders, seed=seed, workers=workers)
+        story = _story(
+            files, workspace.folder, children,
+            orders=orders, seed=seed, workers=workers, program=program,
+        )  # fmt: skip
         story.tell()
         workspace.is_kept |= bool(story.failed)
-    return conclude(story, workspace, command="aos demo")
+    return conclude(story, workspace, command="aos demo --cluster" if cluster else "aos demo")
 
 
 def _story(
-    files: Files, folder: Path, children: Children, *, orders: int, seed: int, workers: int | None
+    files: Files,
+    folder: Path,
+    children: Children,
+    *,
+    orders: int,
+    seed: int,
+    workers: int | None,
+    program: Path | None,
 ) -> Story:
-    if workers is None:
-        return Story(files, folder, children, orders=orders, seed=seed)
-    return NodeStory(files, folder, children, orders=orders, seed=seed, workers=workers)
+    """The demo on servers if ``program`` runs them, through a node if it has workers."""
+    if program is not None:
+        return ClusterStory(files, folder, children, orders=orders, seed=seed, program=program)
+    if workers is not None:
+        return NodeStory(files, folder, children, orders=orders, seed=seed, workers=workers)
+    return Story(files, folder, children, orders=orders, seed=seed)

@@ -21,7 +21,17 @@ from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, client_of, flag, option
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Json,
+    NodeUrl,
+    World,
+    address_of,
+    argument,
+    client_of,
+    flag,
+    option,
+)
 from aos_cli.output import line, note, print_json
 from aos_cli.world_reading import reading_of, rows_of
 
@@ -36,7 +46,7 @@ def cancel(
     if json:
         print_json(_document(document, seq))
         return
-    line(f"record {seq:,} cancels {document['effect']} of {_cell(document)}")
+    line(f"record {seq:,} cancels {_effect(document)}")
     line(f"  {document['intent']}")
     note("the effect may have run already; only its executor can tell")
 
@@ -63,7 +73,7 @@ def settle(
         )
     status = "error" if ok is None else "ok"
     document = _intent(world, node, intent)
-    if document["status"] != "open":
+    if document.get("status", "open") != "open":
         raise Refused(f"intent {document['intent']} is not open (it is {document['status']})")
     if error is not None:
         code, message = error
@@ -75,7 +85,7 @@ def settle(
     if json:
         print_json({**_document(document, seq), "status": status})
         return
-    line(f"record {seq:,} settles {document['effect']} of {_cell(document)} as {status}")
+    line(f"record {seq:,} settles {_effect(document)} as {status}")
     line(f"  {document['intent']}")
     note("a receipt that its executor sends later is refused")
 
@@ -98,7 +108,7 @@ def retry(
             "(aos inspect intents --parked lists them)"
         )
     rows = _halted(world, node, intents or (), effect=effect, code=code)
-    runs = _retried(world, node, [row["intent"] for row in rows]) if rows else []
+    runs = _retried(world, node, rows) if rows else []
     if json:
         print_json(
             {
@@ -121,13 +131,23 @@ def retry(
             )
 
 
-def _retried(world: Path, node: str | None, intents: Sequence[str]) -> list[str] | None:
-    """The intents that run again; None if no process runs the world."""
+def _retried(world: Path, node: str | None, rows: Sequence[Document]) -> list[str] | None:
+    """The intents that run again; None if no process runs the world, or any shard of a group."""
     if node is not None:
         with client_of(node) as client:
-            return client.retry_effects(intents)
-    runs = retry_running(world, [parse_hash(intent) for intent in intents])
-    return None if runs is None else [hash_text(run) for run in runs]
+            return client.retry_effects([row["intent"] for row in rows])
+    if address_of(world) is not None:
+        from aos_cli.addressed_world import retry_at_address  # noqa: PLC0415  # few worlds have one
+
+        retried_intents = retry_at_address(world, [parse_hash(row["intent"]) for row in rows])
+        return [hash_text(intent) for intent in retried_intents]
+    by_world: dict[Path, list[Hash]] = {}
+    for row in rows:
+        by_world.setdefault(_world_of(world, row), []).append(parse_hash(row["intent"]))
+    runs = [retry_running(path, intents) for path, intents in by_world.items()]
+    if all(retried is None for retried in runs):
+        return None
+    return [hash_text(intent) for retried in runs for intent in retried or ()]
 
 
 def _halted(
@@ -143,11 +163,16 @@ def _halted(
     Raises:
         Refused: A named intent is neither parked nor held.
     """
+    is_address = node is None and address_of(world) is not None
     if not intents:
+        if is_address:
+            from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # see below
+
+            refuse_choice(world, "--parked")
         query = {"parked": True, "effect": effect, "code": code}
         return list(rows_of(reading_of(world, node), READ_INTENTS, "intents", query))
     rows = [_intent(world, node, intent) for intent in intents]
-    for row in rows:
+    for row in rows if not is_address else ():
         if row["halt"] is None:
             raise Refused(
                 f"{row['intent']} is {row['status']}, and neither parked nor held "
@@ -156,8 +181,21 @@ def _halted(
     return rows
 
 
+def _world_of(world: Path, row: Document) -> Path:
+    """The world of an intent: itself, or its shard of a group."""
+    return world / row["shard"] if "shard" in row else world
+
+
 def _intent(world: Path, node: str | None, intent: str) -> Document:
-    """The document of an intent. Raises BadUsage if there is none."""
+    """The document of an intent; at an address, only its hash is known. Raises BadUsage if there is
+    none."""
+    if node is None and address_of(world) is not None:
+        from aos_cli.addressed_world import whole_intent  # noqa: PLC0415  # few worlds have one
+
+        return {
+            "intent": hash_text(whole_intent(intent)),
+            **dict.fromkeys(("effect", "workflow", "key"), None),
+        }
     return reading_of(world, node).document(READ_INTENT, {"intent": intent})
 
 
@@ -183,6 +221,7 @@ def _command(
         Refused: The world declined, or the payload does not fit the receipt schema of the effect.
     """
     intent = document["intent"]
+    world = _world_of(world, document)
     if node is not None:
         with client_of(node) as client:
             answer: Answer = client.command(action, intent=intent, status=status, payload=payload)
@@ -201,8 +240,16 @@ def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:
     """The canonical CBOR of a receipt that was given as JSON.
 
     Raises:
+        BadUsage: The world is named by its address, and ``status`` is ok: the schema of the receipt
+            is not known.
         Refused: It does not fit the effect's receipt schema, or the intent is no longer open.
     """
+    if address_of(world) is not None:
+        if status == "ok":
+            from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # see above
+
+            refuse_choice(world, "--ok")
+        return EFFECT_ERROR.encode(EFFECT_ERROR.from_json_object(payload))
     with looking_at(world) as view:
         open_intent, manifest = view.state.intents.get(intent), view.state.manifest
     if open_intent is None:
@@ -223,10 +270,15 @@ def _document(document: Document, seq: int) -> Document:
     return {
         "intent": document["intent"],
         "effect": document["effect"],
-        "cell": {"workflow": document["workflow"], "key": document["key"]},
+        "cell": None
+        if document["workflow"] is None
+        else {"workflow": document["workflow"], "key": document["key"]},
         "seq": seq,
     }
 
 
-def _cell(document: Document) -> str:
-    return name_cell(document["workflow"], document["key"])
+def _effect(document: Document) -> str:
+    """The effect of an intent and its cell, as far as they are known."""
+    if document["effect"] is None:
+        return "the effect"
+    return f"{document['effect']} of {name_cell(document['workflow'], document['key'])}"

@@ -10,8 +10,9 @@ import typer
 
 from aos.core.decide.answers import Admitted, Refusal
 from aos.core.journal.inputs import ERASE
-from aos.errors import BadUsage, Refused, Unavailable
+from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.host.door.writer import Writer
+from aos.host.folder.folder import is_replicated
 from aos.read.views.journal_view import read_value_hash
 from aos.read.views.journal_view import value as value_document
 from aos.read.views.record_view import cell_text
@@ -41,10 +42,32 @@ def erase(
             _show(document)
         _ask(yes=yes)
     seq, is_compacted = _erase(world, value_hash, is_there=document["is_there"])
+    is_node = is_replicated(world)
+    reason = _open_at_servers(world, document["erased_by"][-1] if seq is None else seq)
     if json:
-        print_json({**document, "seq": seq, "compacted": is_compacted})
-    else:
-        _tell(document, seq, is_compacted=is_compacted)
+        of_node = {"open_at_servers": reason} if is_node else {}
+        print_json({**document, "seq": seq, "compacted": is_compacted, **of_node})
+        return
+    _tell(document, seq, is_compacted=is_compacted, is_node=is_node)
+    if reason is not None:
+        line(f"the servers may still have it: {reason}")
+    elif is_node:
+        line("the servers have it no more")
+
+
+def _open_at_servers(world: Path, seq: int) -> str | None:
+    """Why the servers of a replicated world may still have the value that record ``seq`` has
+    erased; None if they have it no more, or the world is embedded (CL-188)."""
+    if not is_replicated(world):
+        return None
+    # Embedded worlds need none of this.
+    from aos.host.cluster.erasing import open_erasure_of  # noqa: PLC0415
+    from aos.store.log.nats_address import NatsAccess  # noqa: PLC0415
+
+    try:
+        return open_erasure_of(world, NatsAccess.read(None), seq)
+    except AosError as problem:
+        return f"they could not be asked ({problem}); aos cluster base removes it from them"
 
 
 def _show(document: ValueDocument) -> None:
@@ -94,13 +117,15 @@ def _compact(writer: Writer) -> bool:
         return False
 
 
-def _tell(document: ValueDocument, seq: int | None, *, is_compacted: bool) -> None:
+def _tell(document: ValueDocument, seq: int | None, *, is_compacted: bool, is_node: bool) -> None:
     if seq is None:
         line(f"erased already, by record {document['erased_by'][-1]:,}")
     else:
         line(f"erased by record {seq:,}; every hash and signature stays valid")
     if is_compacted:
         line("its bytes have left the store's file")
+    elif is_node:
+        line("its bytes stay in the store's file of each node until other data overwrites them")
     else:
         line(
             "its bytes stay in the store's file until other data overwrites them; to remove them "

@@ -13,6 +13,7 @@ from aos.host.transfer.exporting import Exported, export_world
 from aos.read.lens.words import count
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
+from aos_cli.in_shards import on_each_shard
 from aos_cli.options import DEFAULT_WORLD, Json, World, argument, flag, number, option
 from aos_cli.output import line, print_json, progress
 
@@ -22,6 +23,7 @@ FORMATS: Final = (BUNDLE, *LOG_FORMATS)
 SCALARS: Final = "scalars"
 
 
+@on_each_shard(of_one=("to",), file="file")
 def export(
     file: Annotated[Path, argument("FILE", "File to write.")],
     *,

@@ -32,7 +32,16 @@ from aos_cli.flow_instance import (
 )
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import cell_document, cell_text, writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, WaitTimeout, World, argument, flag, option
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    Json,
+    WaitTimeout,
+    World,
+    address_of,
+    argument,
+    flag,
+    option,
+)
 from aos_cli.output import line, note, print_json
 from aos_cli.reading_command import ReadingCall, reading
 
@@ -55,6 +64,10 @@ def start(
 ) -> int:
     if timeout is not None and not wait:
         raise BadUsage("flow start: --timeout goes with --wait (see aos flow start --help)")
+    if wait and address_of(world) is not None:
+        from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # few worlds have one
+
+        refuse_choice(world, "--wait")
     flow_input = json_argument(value, "JSON")
     started = start_flow(world, flow, flow_input)
     if wait:
@@ -84,12 +97,14 @@ def signal(
     json: Json = False,
 ) -> int:
     payload = json_argument(value, "JSON")
+    is_folder = address_of(world) is None
     with looking_at(world) as view:
         target = find_instance(view, flow, key)
         schema = find_message(target.declaration, message)
         filled = message_value(target, schema, payload)
         refuse_after_the_end(view, target, schema, submission_id)
-        refuse_to_begin(view, target, schema, filled)
+        if is_folder:  # otherwise it is not known which instances exist
+            refuse_to_begin(view, target, schema, filled)
         manifest = view.state.effective
     answer = _send(world, Item(schema=schema, value=filled, submission_id=submission_id))
     admission = admitted(answer)
@@ -107,7 +122,8 @@ def signal(
         return 0
     cells = ", ".join(cell_text(cell, manifest) for cell in to[:CELLS_SHOWN])
     line(f"{admission.seq}  → {cells}" if cells else f"{admission.seq}  sent before")
-    _note_on(target.reading)
+    if is_folder:
+        _note_on(target.reading)
     return 0
 
 

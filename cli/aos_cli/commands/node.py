@@ -1,48 +1,55 @@
-"""``aos node``: run a world and serve it over HTTP (spec/cli.md, C-110)."""
+"""``aos node``: run a world, or all worlds of a folder, and serve them over HTTP (spec/cli.md,
+C-110, C-111)."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.folder.folder import read_key
-from aos.host.folder.secrets import Secrets
-from aos.host.process import Ended
-from aos.host.world.snapshots import EVERY_RECORDS, Every
-from aos.node.node_settings import read_settings
-from aos.node.running import LISTEN, NodeAddresses, NodeOptions, run_node
+from aos.host.folder.folder import is_group
+from aos.host.process import NO_REPLICA_OPTIONS, Ended
+from aos.host.world.snapshots import EVERY_RECORDS
+from aos.node.running import LISTEN, NodeAddresses, run_node
 from aos.node.sockets import ListenAddress, Tls
-from aos.worker.host_root import host_environment, with_machine
 from aos_cli.core_option import Core, chosen_core
+from aos_cli.node_run import NodeRun
 from aos_cli.options import (
     DEFAULT_WORLD,
     AllowHttp,
     CellCacheSize,
+    Credentials,
     ExecutorSpecs,
+    HasNeighbours,
     HostRoot,
     Json,
+    Lease,
     SecretsFile,
     SnapshotRecords,
     World,
     flag,
     option,
+    span,
 )
 from aos_cli.output import line, note, print_json
 from aos_cli.run_process import (
     RunStart,
+    check_neighbours,
     figures_document,
     figures_text,
+    replica_options,
     run_screen,
-    standard_executors,
 )
 
-FRONT: Final = (sys.executable, "-m", "aos.page.node_page")
-"""The front with the page. It is a process of its own: the kernel process imports none of it."""
+MOUNTED: Final = (sys.executable, "-m", "aos_cli.mounted_node")
+"""The program that runs one of many worlds."""
 
 Listen = Annotated[
     str,
@@ -89,6 +96,27 @@ Workers = Annotated[
 ]
 
 
+WorldsOption = Annotated[
+    Path | None,
+    option(
+        "DIR",
+        "Serve all worlds of this folder, each at /w/NAME/ (aos world create). A world is started "
+        "when it is used or has something to do.",
+        "--worlds",
+    ),
+]
+Idle = Annotated[
+    int | None,
+    option(
+        "D",
+        "With --worlds: end the process of a world that has nothing to do and had no request for "
+        "this time, such as 10m (default: never). It is started again at its time, or when it is "
+        "used.",
+        parser=span,
+    ),
+]
+
+
 def node(
     *,
     listen: Listen = LISTEN.text,
@@ -105,41 +133,53 @@ def node(
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
     core: Core = None,
+    neighbours: HasNeighbours = False,
+    worlds: WorldsOption = None,
+    idle: Idle = None,
+    lease: Lease = None,
+    creds: Credentials = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    kind = chosen_core(core)
-    values = Secrets(secrets)
-    specs = with_machine(executors or [], host_root)
-    environment = host_environment(host_root, world)
-    start = RunStart(needs_executors=False)
+    run = NodeRun(
+        operator_key=operator_key,
+        executors=tuple(executors or ()),
+        workers=tuple(worker or ()),
+        allow_http=tuple(allow_http or ()),
+        secrets=secrets,
+        host_root=host_root,
+        snapshot_records=snapshot_records,
+        cell_cache_size=cell_cache_size,
+        core=chosen_core(core),
+        has_neighbours=neighbours,
+    )
     tls = _tls(tls_cert, tls_key, tls_client_ca)
-    limits = read_settings(world).limits
+    address = ListenAddress.read(listen)
+    if worlds is None and neighbours:
+        check_neighbours(world)
+    if worlds is None and is_group(world):
+        worlds = world
+    replica = replica_options(lease, creds)
+    if worlds is not None:
+        if replica != NO_REPLICA_OPTIONS:
+            raise BadUsage("--lease, --creds: expected one world, not several")
+        _host(worlds, run, address, tls, is_insecure=insecure_http, idle_ns=idle)
+        return 0
+    if idle is not None:
+        raise BadUsage("--idle: expected --worlds DIR with it")
+    start = RunStart(needs_executors=False)
+    options = run.options(world)
     try:
         with run_screen() as screen:
             ended = asyncio.run(
                 run_node(
                     world,
-                    NodeOptions(
-                        listen=ListenAddress.read(listen),
+                    replace(
+                        options,
+                        listen=address,
                         tls=tls,
                         is_insecure=insecure_http,
-                        operator_key=None if operator_key is None else read_key(operator_key),
-                        executors=lambda read, world: standard_executors(
-                            read,
-                            world,
-                            specs,
-                            allow_http or [],
-                            values,
-                            limits=limits,
-                            environment=environment,
-                        ),
-                        workers=worker or (),
-                        front=FRONT,
-                        snapshot_every=Every(records=snapshot_records),
-                        cells_kept=cell_cache_size,
-                        core=kind,
-                        report=note,
+                        replica=replica,
                         on_fold=screen.fold,
                         on_started=start.started,
                         on_open=_announce,
@@ -156,6 +196,46 @@ def node(
         return 0
     _summary(ended, as_json=json)
     return 0
+
+
+def _host(
+    folder: Path,
+    run: NodeRun,
+    address: ListenAddress,
+    tls: Tls | None,
+    *,
+    is_insecure: bool,
+    idle_ns: int | None,
+) -> None:
+    """Host all worlds of a folder until a signal."""
+    # Few nodes have many worlds.
+    import uvloop  # noqa: PLC0415
+
+    from aos.node.worlds.hosting import HostingOptions, host_worlds  # noqa: PLC0415
+    from aos.page.hosted_page import HostedPage  # noqa: PLC0415
+
+    hosting = HostingOptions(
+        listen=address,
+        tls=tls,
+        is_insecure=is_insecure,
+        command=MOUNTED,
+        options=run.document(),
+        page=HostedPage(),
+        report=note,
+        idle_s=None if idle_ns is None else idle_ns / 1e9,
+        on_open=partial(_announce_worlds, folder),
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        uvloop.run(host_worlds(folder, hosting))
+    note("stopped; everything acknowledged is durable")
+
+
+def _announce_worlds(folder: Path, url: str, own_socket: Path) -> None:
+    if is_group(folder):
+        note(f"serving the group {folder} at {url}/v1/ (each shard at {url}/w/NAME/)")
+    else:
+        note(f"serving the worlds in {folder} at {url}/ (each at {url}/w/NAME/)")
+    note(f"  without a token, for those who may read the folder: {own_socket}")
 
 
 def _tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:

@@ -22,6 +22,7 @@ from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
 from aos_cli.core_option import chosen_core
+from aos_cli.in_shards import on_each_shard
 from aos_cli.options import DEFAULT_WORLD, Abi, Bundle, Json, World, check_abi, option
 from aos_cli.output import Advance, line, note, print_json, progress
 from aos_cli.replay_against import run_against
@@ -76,6 +77,7 @@ class _Replayed:
         return f"{self.core.text}, written by {short(self.written_by, CORE_CHARACTERS)}"
 
 
+@on_each_shard(unless="file")
 def replay(
     file: Bundle = None,
     *,

@@ -6,7 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Final
@@ -14,8 +15,9 @@ from typing import Annotated, Final
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
+from aos.host.folder.folder import is_group
 from aos.host.folder.secrets import Secrets
-from aos.host.process import Ended, RunSettings, Status, run_world
+from aos.host.process import NO_REPLICA_OPTIONS, Ended, RunSettings, Status, run_world
 from aos.host.stamps import now_ns
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.names import TIMER
@@ -27,21 +29,27 @@ from aos_cli.options import (
     DEFAULT_WORLD,
     AllowHttp,
     CellCacheSize,
+    Credentials,
     ExecutorSpecs,
+    HasNeighbours,
     HostRoot,
     Json,
+    Lease,
     SecretsFile,
     SnapshotRecords,
     World,
     flag,
     option,
+    option_words,
     span,
 )
 from aos_cli.output import line, note, print_json
 from aos_cli.run_process import (
     RunStart,
+    check_neighbours,
     figures_document,
     figures_text,
+    replica_options,
     run_screen,
     standard_executors,
 )
@@ -53,6 +61,17 @@ QUIET_S: Final = 1.0
 """Time before the first such note, in seconds."""
 
 REFUSED_SHOWN: Final = 10
+
+
+MaxWait = Annotated[
+    int | None,
+    option(
+        "D",
+        "With --until-idle or --until-waiting: exit with code 4 after this time, such as 90s or "
+        "5m, and list what is still open.",
+        parser=span,
+    ),
+]
 
 
 def run(
@@ -68,15 +87,7 @@ def run(
             "executor of this process runs.",
         ),
     ] = False,
-    max_wait: Annotated[
-        int | None,
-        option(
-            "D",
-            "With --until-idle or --until-waiting: exit with code 4 after this time, such as "
-            "90s or 5m, and list what is still open.",
-            parser=span,
-        ),
-    ] = None,
+    max_wait: MaxWait = None,
     executors: ExecutorSpecs = None,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
@@ -84,6 +95,7 @@ def run(
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
     core: Core = None,
+    neighbours: HasNeighbours = False,
     checkpoint_every: Annotated[
         int | None,
         option(
@@ -93,57 +105,89 @@ def run(
             parser=span,
         ),
     ] = None,
+    lease: Lease = None,
+    creds: Credentials = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     ends_by_itself = until_idle or until_waiting
     _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
+    if neighbours:
+        check_neighbours(world)
+    replica = replica_options(lease, creds)
+    if is_group(world):
+        if replica != NO_REPLICA_OPTIONS:
+            raise BadUsage("--lease, --creds: the worlds of a group are not replicated")
+        # Few worlds are groups.
+        from aos_cli.group_run import run_group  # noqa: PLC0415
+
+        options = option_words(
+            until_idle=until_idle, until_waiting=until_waiting, max_wait=_span(max_wait),
+            executors=executors, allow_http=allow_http, secrets=secrets, host_root=host_root,
+            snapshot_records=snapshot_records, cell_cache_size=cell_cache_size, core=core,
+            checkpoint_every=_span(checkpoint_every),
+        )  # fmt: skip
+        return run_group(world, options, json=json)
     kind = chosen_core(core)
-    values = Secrets(secrets)
-    specs = with_machine(executors or [], host_root)
-    environment = host_environment(host_root, world)
+    executors_of = partial(
+        standard_executors,
+        specs=with_machine(executors or [], host_root),
+        allow_http=allow_http or [],
+        secrets=Secrets(secrets),
+        environment=host_environment(host_root, world),
+        neighbours_of=world if neighbours else None,
+    )
     start = RunStart()
-    waits = _Waits(max_wait)
-    try:
-        with run_screen() as screen, _checkpoints(world, checkpoint_every):
-
-            def show(status: Status) -> None:
-                screen.status(status)
-                if ends_by_itself:
-                    waits.status(status)
-
-            ended = asyncio.run(
-                run_world(
-                    world,
-                    RunSettings(
-                        executors=lambda read, world: standard_executors(
-                            read, world, specs, allow_http or [], values, environment=environment
-                        ),
-                        until_idle=until_idle,
-                        until_waiting=until_waiting,
-                        max_wait_s=None if max_wait is None else max_wait / SECOND,
-                        snapshot_every=Every(records=snapshot_records),
-                        cells_kept=cell_cache_size,
-                        core=kind,
-                        report=note,
-                        on_fold=screen.fold,
-                        on_started=start.started,
-                        on_status=show,
-                        on_coverage=start.covered,
-                    ),
-                )
-            )
-    except NoRoomLeft:
-        raise
-    except (KeyboardInterrupt, Stopping):
-        # The signal came while the journal was read, or while the runner did not handle signals.
-        note("stopped; everything acknowledged is durable")
+    settings = RunSettings(
+        executors=executors_of,
+        has_neighbours=neighbours,
+        until_idle=until_idle,
+        until_waiting=until_waiting,
+        max_wait_s=None if max_wait is None else max_wait / SECOND,
+        snapshot_every=Every(records=snapshot_records),
+        cells_kept=cell_cache_size,
+        core=kind,
+        replica=replica,
+        report=note,
+        on_started=start.started,
+        on_coverage=start.covered,
+    )
+    waits = _Waits(max_wait) if ends_by_itself else None
+    with _checkpoints(world, checkpoint_every):
+        ended = _run_to_the_end(world, settings, waits)
+    if ended is None:
         return 0
     if json:
         print_json(_document(ended))
     else:
         _summary(ended, max_wait)
     return Unavailable.exit_code if ended.is_late else 0
+
+
+def _run_to_the_end(world: Path, settings: RunSettings, waits: _Waits | None) -> Ended | None:
+    """Run a world with a screen; None if a signal stopped it before it ran."""
+    try:
+        with run_screen() as screen:
+
+            def show(status: Status) -> None:
+                screen.status(status)
+                if waits is not None:
+                    waits.status(status)
+
+            return asyncio.run(
+                run_world(world, replace(settings, on_fold=screen.fold, on_status=show))
+            )
+    except NoRoomLeft:
+        raise
+    except (KeyboardInterrupt, Stopping):
+        # The signal came while the journal was read, or while the runner did not handle signals.
+        note("stopped; everything acknowledged is durable")
+        return None
+
+
+def _span(span_ns: int | None) -> str | None:
+    """A duration as its option has it."""
+    return None if span_ns is None else f"{span_ns}ns"
 
 
 def _check_spans(
@@ -289,6 +333,6 @@ def _still_open(ended: Ended) -> None:
         number = open_effect.number - ended.waiting.get(open_effect.effect, 0)
         if number > 0 and open_effect.effect == TIMER:
             line(f"  {count(number, 'timer')}{_due(open_effect.due_ns)}")
-        elif number > 0:
+        elif number > 0 and open_effect.oldest_ns is not None:
             age = span_text(max(0, now_ns() - open_effect.oldest_ns))
             line(f"  {number:,} open: {open_effect.effect}, the oldest for {age}")

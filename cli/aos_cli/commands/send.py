@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.host.door.writer import Item, Writer
+from aos.host.folder.folder import is_group
 from aos.manifest.effective import Effective
 from aos.read.lens.words import count, name_cell
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
 from aos_cli.open_writing import cell_document, cell_text, writing_to
-from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, argument, option
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, address_of, argument, option
 from aos_cli.output import Advance, line, note, print_json_line, progress
 from aos_cli.sealed_sending import Seal, in_force, sealer
 
 if TYPE_CHECKING:
     from aos.client.sending import Accepted
+    from aos.host.door.group_writer import GroupWriter
     from aos_cli.node_world import NodeWriter
 
 LINE_BYTES_MAX: Final = 20 * 1024 * 1024
@@ -77,16 +80,27 @@ def _send_one(node: str | None, world: Path, item: Item, *, seal: Path | None, j
             item = sealer(seal, in_force(writer, node), is_one=True)(item)
         answers = _Answers(writer, is_json=json, is_each_shown=True)
         answers.take(writer.send([item], batch_items=1))
-    if node is None and not json and Rule.INSTANCE_IS_UNKNOWN in answers.rules:
-        _show_near_keys(world, item)
+    is_folder = node is None and address_of(world) is None
+    if is_folder and not json and Rule.INSTANCE_IS_UNKNOWN in answers.rules:
+        _show_near_keys(world / answers.shard, item)
     return answers.exit_code()
 
 
 def _receiver(
     node: str | None, world: Path
-) -> AbstractContextManager[Writer] | AbstractContextManager[NodeWriter]:
+) -> (
+    AbstractContextManager[Writer]
+    | AbstractContextManager[GroupWriter]
+    | AbstractContextManager[NodeWriter]
+):
     if node is None:
-        return writing_to(world)
+        if not is_group(world):
+            return writing_to(world)
+        # Few worlds are groups.
+        from aos.host.door.group_writer import GroupWriter  # noqa: PLC0415
+        from aos.host.folder.group import open_group  # noqa: PLC0415
+
+        return GroupWriter(open_group(world), writing_to)
     # The client of a node imports much that the folder's does not need.
     from aos_cli.node_world import writing_to_node  # noqa: PLC0415
 
@@ -225,40 +239,60 @@ def _open_lines(name: str) -> Iterator[_Lines]:
 class _Answers:
     """Prints the answers as they arrive, and counts them for the summary and the exit code."""
 
-    def __init__(self, writer: Writer | NodeWriter, *, is_json: bool, is_each_shown: bool) -> None:
+    def __init__(
+        self, writer: Writer | GroupWriter | NodeWriter, *, is_json: bool, is_each_shown: bool
+    ) -> None:
         self._writer = writer
         self._is_json = is_json
         self._is_each_shown = is_each_shown
         self._manifest: Effective | None = None
         self._seqs: tuple[int, int] | None = None
         self._counts = {"admitted": 0, "duplicate": 0, "refused": 0}
+        self._by_shard: Counter[str] = Counter()
+        """How many answers of a group's shards were no refusals, by the shard's name."""
+        self.shard = ""
+        """The shard of a group that gave the last answer; empty for a world."""
         self._ended = 0
         """How many events also went to flows that had ended."""
         self.rules: set[Rule] = set()
         """The rules that refused an event."""
         self._refusals = Refusals()
 
-    def take(self, answers: Iterable[Answer | Accepted], advance: Advance | None = None) -> None:
+    def take(
+        self,
+        answers: Iterable[Answer | Accepted | Mapping[str, Answer]],
+        advance: Advance | None = None,
+    ) -> None:
         for answer in answers:
-            kind = _answer_kind(answer)
+            by_shard = answer if isinstance(answer, Mapping) else {"": answer}
+            kinds = set(map(_answer_kind, by_shard.values()))
+            kind = next(kind for kind in ("refused", "admitted", "duplicate") if kind in kinds)
             self._counts[kind] += 1
             number = sum(self._counts.values())
-            if isinstance(answer, Refusal):
-                self.rules.add(answer.rule)
-            else:
-                first, last = self._seqs or (answer.seq, answer.seq)
-                self._seqs = min(first, answer.seq), max(last, answer.seq)
             if self._is_json:
-                print_json_line(self._document(answer, number), at_once=True)
-            elif isinstance(answer, Refusal):
-                self._show_refusal(answer, number)
-            elif self._is_each_shown:
-                line(self._words(answer))
-                self._note_ended(answer)
-            elif not isinstance(answer, Duplicate) and answer.ended:
-                self._ended += 1
+                print_json_line(self._document(by_shard, kind, number), at_once=True)
+            for self.shard, shard_answer in by_shard.items():
+                self._take(shard_answer, number)
             if advance is not None:
                 advance(number, 0)
+
+    def _take(self, answer: Answer | Accepted, number: int) -> None:
+        if isinstance(answer, Refusal):
+            self.rules.add(answer.rule)
+        elif self.shard:
+            self._by_shard[self.shard] += 1
+        else:
+            first, last = self._seqs or (answer.seq, answer.seq)
+            self._seqs = min(first, answer.seq), max(last, answer.seq)
+        if self._is_json:
+            return
+        if isinstance(answer, Refusal):
+            self._show_refusal(answer, number)
+        elif self._is_each_shown:
+            line(self._words(answer))
+            self._note_ended(answer)
+        elif not isinstance(answer, Duplicate) and answer.ended:
+            self._ended += 1
 
     def summary(self, prefix: str = "") -> None:
         """Print the counts of answers, unless each answer was printed already."""
@@ -275,6 +309,9 @@ class _Answers:
             records_text = (
                 f" (record {first:,})" if first == last else f" (records {first:,} to {last:,})"
             )
+        elif self._by_shard:
+            shards = (f"{name}: {number:,}" for name, number in sorted(self._by_shard.items()))
+            records_text = f" (by shard: {', '.join(shards)})"
         line(prefix + ", ".join(parts) + records_text)
         if self._ended:
             note(f"{count(self._ended, 'event')} also went to flows that had ended")
@@ -286,12 +323,25 @@ class _Answers:
         return Unavailable.exit_code if is_busy else Refused.exit_code
 
     def _in_force(self) -> Effective | None:
-        if self._manifest is None and isinstance(self._writer, Writer):
-            self._manifest = self._writer.signed_state().manifest
+        if self._manifest is None:
+            self._manifest = in_force(self._writer, None)
         return self._manifest
 
-    def _document(self, answer: Answer | Accepted, number: int) -> dict[str, object]:
-        document: dict[str, object] = {"number": number, "answer": _answer_kind(answer)}
+    def _document(
+        self, by_shard: Mapping[str, Answer | Accepted], kind: str, number: int
+    ) -> dict[str, object]:
+        """The line of an event. One that a group gave to several shards has a document of each."""
+        documents = [
+            {"answer": _answer_kind(answer), **({"shard": shard} if shard else {})}
+            | self._answer_document(answer)
+            for shard, answer in by_shard.items()
+        ]
+        if len(documents) > 1:
+            return {"number": number, "answer": kind, "shards": documents}
+        return {"number": number, **documents[0]}
+
+    def _answer_document(self, answer: Answer | Accepted) -> dict[str, object]:
+        document: dict[str, object] = {}
         match answer:
             case Duplicate(seq=seq):
                 document["seq"] = seq
@@ -306,12 +356,13 @@ class _Answers:
         return document
 
     def _words(self, answer: Admitted | Duplicate | Accepted) -> str:
+        place = f"{self.shard}:{answer.seq}" if self.shard else f"{answer.seq}"
         if isinstance(answer, Duplicate):
-            return f"{answer.seq}  sent before"
+            return f"{place}  sent before"
         cells = self._names(answer, answer.to[:CELLS_SHOWN])
         if len(answer.to) > CELLS_SHOWN:
             cells.append(f"{len(answer.to) - CELLS_SHOWN} more")
-        return f"{answer.seq}  → {', '.join(cells)}" if cells else f"{answer.seq}  {UNROUTED}"
+        return f"{place}  → {', '.join(cells)}" if cells else f"{place}  {UNROUTED}"
 
     def _cells(
         self, answer: Admitted | Accepted, cells: Sequence[tuple[str, Any]]
@@ -334,10 +385,11 @@ class _Answers:
             note(f"{len(answer.ended) - CELLS_SHOWN} more had ended, and ignore the event")
 
     def _show_refusal(self, answer: Refusal, number: int) -> None:
+        message = f"{self.shard}: {answer.message}" if self.shard else answer.message
         if self._is_each_shown:
-            note(f"aos: {answer.message}", style="red")
+            note(f"aos: {message}", style="red")
         else:
-            self._refusals.add(number, answer.message)
+            self._refusals.add(number, message)
 
 
 @dataclass(slots=True)

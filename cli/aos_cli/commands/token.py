@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Annotated
 
 from aos.errors import BadUsage
 from aos.host.folder.folder import open_folder
 from aos.node import tokens
+from aos.node.tokens import TokenFolder
+from aos.node.worlds.worlds_folder import WorldsFolder
 from aos.values.spelling import time_text
 from aos_cli.options import DEFAULT_WORLD, Json, World, argument, option, span
 from aos_cli.output import line, note, print_json, table
 
 Name = Annotated[str, argument("NAME", "Name of the token, for you and the log.")]
+Worlds = Annotated[
+    Path | None,
+    option(
+        "DIR", "Tokens for all worlds of this folder, and for the node that hosts them.", "--worlds"
+    ),
+]
+
+
+def _folder(world: Path, worlds: Path | None) -> TokenFolder:
+    if worlds is None:
+        return open_folder(world)
+    folder = WorldsFolder(worlds)
+    folder.check()
+    return folder
 
 
 def create(
@@ -39,6 +56,7 @@ def create(
         ),
     ] = None,
     burst: Annotated[int, option("N", "With --rate: how many may come at once (default 1).")] = 1,
+    worlds: Worlds = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
@@ -51,7 +69,7 @@ def create(
     now_ns = time.time_ns()
     expires_ns = None if expires is None else now_ns + expires
     secret = tokens.create(
-        open_folder(world),
+        _folder(world, worlds),
         name,
         tuple(map(tokens.Scope.read, scope)),
         secret=os.urandom(tokens.SECRET_BYTES),
@@ -76,8 +94,8 @@ def create(
     line(secret)
 
 
-def list_tokens(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    all_tokens = tokens.load(open_folder(world)).by_name.values()
+def list_tokens(*, worlds: Worlds = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    all_tokens = tokens.load(_folder(world, worlds)).by_name.values()
     if json:
         print_json({"tokens": [token.to_document() for token in all_tokens]})
         return
@@ -103,8 +121,10 @@ def _expiry(token: tokens.Token, now_ns: int) -> str:
     return time_text(token.expires_ns) + (" (expired)" if token.is_expired(now_ns) else "")
 
 
-def revoke(name: Name, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    tokens.revoke(open_folder(world), name)
+def revoke(
+    name: Name, *, worlds: Worlds = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    tokens.revoke(_folder(world, worlds), name)
     if json:
         print_json({"revoked": name})
         return

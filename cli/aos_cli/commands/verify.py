@@ -13,12 +13,14 @@ from aos.prove.verify.findings import FindingKind, VerifyReport
 from aos.prove.verify.verify_world import verify_world
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
+from aos_cli.in_shards import on_each_shard
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, option
 from aos_cli.output import line, note, print_json, progress
 
 FINDINGS_SHOWN: Final = 20
 
 
+@on_each_shard(unless="file", of_one=("archive", "checkpoint", "log"))
 def verify(
     file: Bundle = None,
     *,

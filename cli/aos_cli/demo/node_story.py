@@ -14,12 +14,11 @@ from typing import Any, Final, TypeVar
 import httpx
 
 from aos.errors import Unavailable
-from aos.host.door.remote import ask_running
 from aos.node.sockets import HTTP_SOCKET
 from aos.node.tokens import NODE
 from aos_cli.demo.files import Files
 from aos_cli.demo.processes import Children, aos, child_of, python
-from aos_cli.demo.stages import NO_PROGRESS_S, POLL_S
+from aos_cli.demo.stages import NO_PROGRESS_S
 from aos_cli.demo.story import Story
 from aos_cli.output import line
 
@@ -95,10 +94,10 @@ class NodeStory(Story):
         self._start_node(self._node_url.removeprefix("http://"))
         node = self._running_node()
         self._reach(self._orders)
-        self._wait_for(lambda: self._is_done() or None, "the end of all effects")
+        self._wait_for(lambda: self._is_idle() or None, "the end of all effects")
         node.send_signal(signal.SIGTERM)
         line(f"$ kill {node.pid}", style="cyan")
-        if node.wait(NO_PROGRESS_S) != 0:
+        if self._end_of(node) != 0:
             raise self._ended_early("it should have stopped cleanly", node)
         for text in self._lines_of("stopped at record"):
             line(f"  {text}")
@@ -133,12 +132,7 @@ class NodeStory(Story):
 
     def _wait_for(self, look: Callable[[], T | None], expected: str) -> T:
         """Wait until ``look`` finds something. The node must run meanwhile."""
-        until_s = time.monotonic() + NO_PROGRESS_S
-        while not (result := look()):
-            if self._running_node().poll() is not None or time.monotonic() > until_s:
-                raise self._ended_early(f"expected {expected}", self._running_node())
-            time.sleep(POLL_S)
-        return result
+        return self._wait(self._running_node(), look, expected)
 
     def _has_tasks(self, worker: str) -> bool:
         """Whether this worker holds leases."""
@@ -146,10 +140,6 @@ class NodeStory(Story):
         with httpx.Client(base_url="http://node", transport=transport) as client:
             tasks = client.get("/v1/work/tasks").json()["tasks"]
         return any(task.get("worker") == worker for task in tasks)
-
-    def _is_done(self) -> bool:
-        figures = ask_running(self.world, "status")
-        return not figures["open_intents"] and not figures["ready_cells"]
 
     def _lines_of(self, start: str) -> list[str]:
         """The lines of the log that begin so."""

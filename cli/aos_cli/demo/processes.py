@@ -15,6 +15,7 @@ from types import FrameType
 from typing import IO, Final
 
 from aos.closable import Closable
+from aos.tied_process import tied
 from aos_cli.output import line
 
 END_S: Final = 5.0
@@ -22,21 +23,6 @@ END_S: Final = 5.0
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGHUP)
 """These end a demo as Ctrl-C does."""
-
-_TIE: Final = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG, which outlasts the exec
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
-"""Replaces itself by the given command, whose process ends with its parent in every case."""
-
-
-def _tied(words: Sequence[str]) -> Sequence[str]:
-    """Make the command end with this process, also after SIGKILL. Only Linux can do that."""
-    if sys.platform != "linux":
-        return words
-    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid()), *words]
 
 
 class Stopped(BaseException):
@@ -179,7 +165,7 @@ class Children(Closable):
     ) -> subprocess.Popen[bytes]:
         with signals_after():
             process = subprocess.Popen(  # noqa: S603
-                _tied(command.words),
+                tied(command.words),
                 env=command.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,

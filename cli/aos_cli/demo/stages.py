@@ -97,14 +97,14 @@ class Stages(ABC):
         with self._log.open("ab") as log:
             return self._children.start(command, stdout=log, stderr=log)
 
-    def _start_service(self, command: Command, expected: str) -> str:
+    def _start_service(self, command: Command, expected: str, *, ready_s: float = READY_S) -> str:
         """Show a command and start it in the background. Return the line that it prints once it is
         ready; ``expected`` says what that should tell."""
         show(command, tail=" &")
         with self._log.open("ab") as log:
             service = self._children.start(command, stdout=subprocess.PIPE, stderr=log)
         assert service.stdout is not None
-        ready, _, _ = select.select([service.stdout], [], [], READY_S)
+        ready, _, _ = select.select([service.stdout], [], [], ready_s)
         ready_line = service.stdout.readline().decode().strip() if ready else ""
         if not ready_line:
             raise self._ended_early(f"it should have told {expected}", service)
@@ -114,6 +114,24 @@ class Stages(ABC):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         line(f"$ kill -9 {process.pid}", style="cyan")
+
+    def _wait(
+        self, process: subprocess.Popen[bytes], look: Callable[[], T | None], expected: str
+    ) -> T:
+        """Wait until ``look`` returns something true. The process must run meanwhile."""
+        until_s = time.monotonic() + NO_PROGRESS_S
+        while not (result := look()):
+            if process.poll() is not None or time.monotonic() > until_s:
+                raise self._ended_early(f"expected {expected}", process)
+            time.sleep(POLL_S)
+        return result
+
+    def _end_of(self, process: subprocess.Popen[bytes]) -> int:
+        """Wait for the end of a process; return its exit code."""
+        try:
+            return process.wait(NO_PROGRESS_S)
+        except subprocess.TimeoutExpired:
+            raise self._ended_early("it should have ended", process) from None
 
     def _watch(self, process: subprocess.Popen[bytes], *, until: int | None) -> None:
         """Wait until the process ends, or the progress is ``until``."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Step
+from aos.host.door.remote import ask_running
 from aos.host.folder.reader import open_reader
 from aos.read.lens.words import count
 from aos.read.views.view import View
@@ -190,6 +191,11 @@ class Story(Stages):
             self._check(f"{name.replace('_', ' ')}: {books[name]:,}", books[name] == 0)
 
     # The processes
+
+    def _is_idle(self) -> bool:
+        """Whether the process of the world has nothing left to do."""
+        figures = ask_running(self.world, "status")
+        return not figures["open_intents"] and not figures["ready_cells"]
 
     def _start_shop(self) -> str:
         command = python(self._files.service, "--books", self._books, "--seed", self._seed)

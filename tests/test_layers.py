@@ -17,20 +17,20 @@ AOS = ROOT / "kernel" / "aos"
 PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.flow", "aos.linear", "aos.core")
 PURE_THIRD_PARTY = {"blake3", "nacl"}
 PURE_STDLIB = {
-    "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "decimal", "difflib", "enum", "functools", "hashlib", "heapq", "ipaddress",
-    "itertools",
-    "json", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata",
+    "__future__", "base64", "binascii", "bisect", "collections", "contextlib", "copy",
+    "dataclasses", "datetime", "decimal", "difflib", "enum", "functools", "hashlib", "heapq",
+    "ipaddress", "itertools", "json", "math", "operator", "re", "string", "struct",
+    "types", "typing", "unicodedata",
 }  # fmt: skip
 
 IMPORTED_AS = {"pynacl": "nacl", "prometheus-client": "prometheus_client"}
 OPTIONAL = {
     ("plugin.py", "pytest"), ("otlp.py", "opentelemetry"), ("otlp.py", "requests"),
-    ("otlp.py", "requests"), ("otlp.py", "urllib3"),
+    ("otlp.py", "requests"), ("otlp.py", "urllib3"), ("nats_session.py", "nats"),
     ("evm_packages.py", "eth_hash"), ("evm_packages.py", "eth_keys"), ("rsa_pss.py", "Crypto"),
 }  # fmt: skip
 """pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there; the
-others say that the extra ``gateway`` is missing, and do not load."""
+others say that the extra ``cluster`` or ``gateway`` is missing, and do not load."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
@@ -41,7 +41,7 @@ LAYERS = (
 LAYERS_BELOW = (
     "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",
     "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
-    "aos.retry_after", "aos.shell_text",
+    "aos.rare_collections", "aos.retry_after", "aos.shell_text", "aos.tied_process",
 )  # fmt: skip
 
 FOLDERS = {
@@ -71,18 +71,31 @@ ROOMS: dict[str, dict[str, str]] = {
         "fields": "",
         "stamps": "",
         "schedules": "",
+        "nats_program": "",
+        "nats_servers": "",
         "package_checks": "schedules",
         "folder": "stamps",
         "follower": "folder",
         "apply": "folder schedules",
         "transfer": "folder stamps",
         "world": "errors fields stamps folder schedules package_checks",
+        "run_end": "",
         "executors": "fields stamps folder world",
         "open_work": "executors",
+        "timer_pull": "errors executors world",
         "door": "errors fields folder apply world executors",
+        "cluster": "errors stamps folder transfer world door",
+        "delivery_queue": "executors door",
+        "world_send": "errors stamps folder executors door delivery_queue",
         "checkpoints": "stamps folder",
         "retention": "folder transfer world executors door checkpoints",
-        "process": "errors stamps open_work folder world executors door retention checkpoints",
+        "standby": "errors folder cluster world executors door",
+        "node_bus": "folder cluster door executors",
+        "replicated_process": "errors folder world cluster run_end executors standby",
+        "process": (
+            "errors stamps open_work timer_pull folder world executors door retention checkpoints "
+            "cluster run_end standby node_bus replicated_process"
+        ),
     },
     "read": {
         "lens": "",
@@ -269,7 +282,8 @@ def test_the_core_calls_nothing_that_differs_between_runs() -> None:
 LIVE = (
     "aos.host.world", "aos.host.executors", "aos.host.door", "aos.host.process",
     "aos.host.schedules", "aos.host.package_checks", "aos.host.transfer.importing",
-    "aos.host.transfer.forking", "aos.prove.replay", "aos.testing",
+    "aos.host.transfer.forking", "aos.host.transfer.intake", "aos.host.cluster",
+    "aos.prove.replay", "aos.testing",
 )  # fmt: skip
 """The code that runs, replays or imports a world: it asks a kernel (spec/core.md, CR-1)."""
 

@@ -147,7 +147,7 @@ def test_the_commit_chooses_part_and_kernel_of_what_ci_runs(
     programs.mkdir()
     made = '#!/bin/sh\necho "made $* with $AOS_CORE"\n'
     failed = 'case "$1" in test-long) exit 7 ;; esac\n'
-    texts = {"git": f"#!/bin/sh\necho {commit}\n", "make": made + failed}
+    texts = {"git": f"#!/bin/sh\necho {commit}\n", "make": made + failed, "go": "#!/bin/sh\n"}
     for name, text in texts.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.manifest.builtin_definitions import EFFECTS
-from aos.manifest.names import CRON, EFFECT_CANCEL, TIMER_CANCEL
+from aos.manifest.names import CRON, EFFECT_CANCEL, TIMER_CANCEL, WORLD_SEND
 from tests.modules.guests import MODULES
 
 COUNTER: Final = "agentos/counter@1"
@@ -20,7 +20,7 @@ TALE: Final = "agentos/tale@1"
 ASK: Final = "agentos/ask@1"
 AGENT: Final = "agentos/agent@1"
 
-THEIRS: Final = tuple(sorted(EFFECTS.keys() - {CRON, TIMER_CANCEL, EFFECT_CANCEL}))
+THEIRS: Final = tuple(sorted(EFFECTS.keys() - {CRON, WORLD_SEND, TIMER_CANCEL, EFFECT_CANCEL}))
 """The effects of AIR 2 that are built in."""
 
 _UNIT: Final[Mapping[str, object]] = {"unit": {}}

@@ -244,7 +244,7 @@ def test_the_metadata_name_licence_and_description(installed: Path) -> None:
     assert found["Summary"]
     assert str(found.get_payload()).startswith("# ")
     assert found.get_all("Project-URL") is found["Home-page"] is None
-    assert found.get_all("Provides-Extra") == ["evm", "gateway", "otel", "timestamp"]
+    assert found.get_all("Provides-Extra") == ["cluster", "evm", "gateway", "otel", "timestamp"]
 
 
 PAGE = re.compile(r"(?<!/v1/)\b(spec|manifests|modules|kernel|benchmarks)/\w|\w+\.md\b")

@@ -81,7 +81,7 @@ def test_a_whole_run_is_kept_with_its_machine_and_its_options(
 
     found = tried.kept()
     assert list(found) == [
-        "kind", "at", "options", "core", "machine", "cells", "is_there", "seconds"
+        "kind", "at", "options", "kernel", "machine", "cells", "is_there", "seconds"
     ]  # fmt: skip
     assert (found["kind"], found["options"]) == ("nothing", asdict(Options()))
     assert (found["cells"], found["is_there"]) == (1_000, True)
@@ -169,14 +169,12 @@ def test_help_describes_each_option_with_its_default(
 
 @each_benchmark
 def test_options_of_the_command_line_change_the_run(benchmark: Benchmark[Any]) -> None:
-    assert benchmark.read_options([])[0] == benchmark.whole != benchmark.quick
-    assert benchmark.read_options(["--quick"])[0] == benchmark.quick
+    assert benchmark.read_options([]).options == benchmark.whole != benchmark.quick
+    assert benchmark.read_options(["--quick"]).options == benchmark.quick
     for name in benchmark.helps:
-        options, below, out = benchmark.read_options(
-            ["--quick", f"--{name}", "77", "--dir", "/x", "--out", "y"]
-        )
-        assert options == replace(benchmark.quick, **{name: 77})
-        assert (below, out) == (Path("/x"), Path("y"))
+        chosen = benchmark.read_options(["--quick", f"--{name}", "77", "--dir", "/x", "--out", "y"])
+        assert chosen.options == replace(benchmark.quick, **{name: 77})
+        assert (chosen.below, chosen.out) == (Path("/x"), Path("y"))
 
 
 @each_benchmark
@@ -193,15 +191,45 @@ def test_only_a_node_keeps_a_run_without_its_peers() -> None:
     assert [each.name for each in ALL if each.keeps_partial] == ["node"]
 
 
+def test_a_benchmark_of_kernels_measures_both_and_keeps_both(
+    tried: Tried, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AOS_CORE")
+    measured: list[str] = []
+
+    def measure(*_: object) -> dict[str, Any]:
+        measured.append(os.environ["AOS_CORE"])
+        return {"cells": len(measured)}
+
+    assert tried.run(measure=measure, has_kernels=True) == 0
+
+    assert measured == ["fast", "python"]
+    figures = tried.kept()
+    assert (figures["kernel"], figures["cells"]) == ("fast", 1)
+    assert (figures["reference"]["kernel"], figures["reference"]["cells"]) == ("python", 2)
+    heading = "### The same with the reference kernel"
+    assert capsys.readouterr().out == f"| 1 |\n\n{heading}\n\n| 2 |\n"
+
+
+def test_half_of_a_benchmark_of_kernels_is_printed_and_not_kept(
+    tried: Tried, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AOS_CORE")
+
+    assert tried.run("--core", "python", has_kernels=True) == 0
+
+    assert (tried.kept(), tried.written) == (None, 0)
+    assert capsys.readouterr().out == "| 1000 |\n"
+
+
 def test_worlds_of_all_processes_run_on_the_kernel_that_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("AOS_CORE")
-    FLOW.read_options(["--quick"])
-    assert os.environ["AOS_CORE"] == "fast"
+    assert FLOW.read_options(["--quick"]).kernels == ("fast", "python")
+    assert AUDIT.read_options([]).kernels == ("fast",)
+    assert FLOW.read_options(["--quick", "--core", "python"]).kernels == ("python",)
 
-    FLOW.read_options(["--quick", "--core", "python"])
-    assert os.environ["AOS_CORE"] == "python"
-
-    FLOW.read_options(["--quick"])  # the environment's, where no option names one
-    assert os.environ["AOS_CORE"] == "python"
+    monkeypatch.setenv("AOS_CORE", "python")  # the environment's, where no option names one
+    assert FLOW.read_options(["--quick"]).kernels == AUDIT.read_options([]).kernels == ("python",)
+    assert FLOW.read_options(["--core", "fast"]).kernels == ("fast",)

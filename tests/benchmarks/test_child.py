@@ -10,15 +10,21 @@ from typing import Any, cast
 
 import pytest
 from benchmarks.child import Spec, run
+from benchmarks.cores import TURNS
 from benchmarks.plan import Point, Workload
 from benchmarks.watch import Watch
 from benchmarks.workloads import load_of
 
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.ports import Call, Ran
+from aos.fastcore.core_kind import CORE_VARIABLE
 from aos.host.folder.folder import open_folder
+from aos.host.folder.reader import open_reader
 from aos.host.world.engine import Engine
-from aos.values.digests import content_hash
+from aos.store.store import head_of
+from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash
+from benchmarks import __main__ as bench
 from benchmarks import child, workloads
 
 CELLS = 20
@@ -192,10 +198,35 @@ def test_orders_close_one_by_one(tmp_path: Path) -> None:
     assert 18 <= point["receipts"] <= 24
 
 
-def test_a_second_process_measures_the_same_world_with_items_of_its_own(tmp_path: Path) -> None:
-    """An order that was sent before would be a duplicate, which never finishes."""
-    first = measure(tmp_path, "orders", items(2, in_flight=1))
+def test_the_customer_of_hot_orders_is_another_one_at_each_point(tmp_path: Path) -> None:
+    """Otherwise the ledger of a point would be as long as the earlier points were fast."""
+    points = [items(number, "hot", in_flight=number) for number in (1, 2)]
+    found = measure(tmp_path, "orders", *points)["points"]
 
-    second = run(replace(spec(tmp_path, "orders", "measure", items(2, in_flight=1)), turn=1))
+    assert [point["all_items"] for point in found] == [1, 2]
+    with open_reader(tmp_path / "world") as reader:
+        keys = [id[1] for id in reader.state.cells]
+    assert {encode(f"hot-{number}") for number in (1, 2)} <= set(keys)
 
-    assert [found["points"][0]["all_items"] for found in (first, second)] == [2, 2]
+
+def test_each_kernel_is_measured_on_a_copy_of_the_same_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins: list[tuple[str, Hash, int]] = []
+
+    def run_here(spec: dict[str, Any], _: Path, *, env: dict[str, str], **more: object) -> Any:
+        if spec["do"] == "measure":
+            with open_folder(spec["path"]).open_store(readonly=True) as store:
+                head = head_of(store)
+            begins.append((env[CORE_VARIABLE], head.frame, head.seq))
+        return run(Spec.read(spec))
+
+    monkeypatch.setattr(bench, "run_child", run_here)
+    options = bench.Options(in_flight=(1,), seconds=0.1, warm_s=0.0)
+    rows = bench.Bench(options, tmp_path)._world("counter", CELLS, is_smallest=True)
+
+    (first, *one), (second, *other) = begins
+    assert {first, second} == set(TURNS)
+    assert one == other
+    assert [row["points"][0]["items"] > 0 for row in rows] == [True, True]
+    assert not list(tmp_path.iterdir())

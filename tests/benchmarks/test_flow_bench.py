@@ -25,10 +25,17 @@ TINY = Options(
 )  # fmt: skip
 
 
-SLEEPERS = {
+SLEEPERS: dict[str, Any] = {
     "flows": 20,
     "make": {"cells": 20, "seconds": 0.5},
     "start": {"cells": 20, "seconds": 0.1, "rss_anon_mib": 40.0, "store_bytes": 90_000},
+    "woken": {"rate": 500.0},
+    "few": {
+        "flows": 10,
+        "make": {"cells": 10, "seconds": 0.5},
+        "start": {"cells": 10, "seconds": 0.1, "rss_anon_mib": 35.0, "store_bytes": 70_000},
+        "woken": {"rate": 1_000.0},
+    },
     "empty": {"cells": 0, "seconds": 0.1, "rss_anon_mib": 30.0, "store_bytes": 50_000},
 }
 
@@ -115,6 +122,8 @@ def test_sleeping_flows_are_there_after_a_restart(
     assert found["start"]["cells"] == found["flows"] == 20
     assert found["empty"]["cells"] == 0
     assert found["start"]["store_bytes"] > found["empty"]["store_bytes"]
+    assert found["woken"]["steps"] == found["few"]["woken"]["steps"] == 200
+    assert found["snapshot"]["blobs"] > 0
 
 
 def test_tables_and_aims_are_made_of_what_a_run_found(tiny: dict[str, Any]) -> None:
@@ -153,16 +162,28 @@ def test_no_aim_is_met_or_missed_without_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flows", "mib", "is_met"),
-    [(100_000, 60.0, True), (100_000, 60.1, False), (99_999, 31.0, None)],
+    ("flows", "figures", "are_met"),
+    [
+        (1_000_000, (150.0, 0.99, 500.0), [True, True, True]),
+        (1_000_000, (150.1, 1.0, 499.0), [False, False, False]),
+        (999_999, (150.1, 1.0, 499.0), [None, None, None]),
+    ],
 )
-def test_the_memory_of_sleeping_flows_counts_from_100_000_on(
-    tiny: dict[str, Any], flows: int, mib: float, is_met: bool | None
+def test_the_aims_of_sleeping_flows_count_from_a_million_on(
+    tiny: dict[str, Any],
+    flows: int,
+    figures: tuple[float, float, float],
+    are_met: list[bool | None],
 ) -> None:
-    start = SLEEPERS["start"]
-    assert isinstance(start, dict)
-    sleepers = SLEEPERS | {"flows": flows, "start": start | {"rss_anon_mib": mib}}
+    mib, seconds, rate = figures
+    start = SLEEPERS["start"] | {"rss_anon_mib": mib, "seconds": seconds}
+    sleepers = SLEEPERS | {"flows": flows, "start": start, "woken": {"rate": rate}}
 
-    aim = flow_aims(tiny | {"sleepers": sleepers})[-1]
+    aims = flow_aims(tiny | {"sleepers": sleepers})[-3:]
 
-    assert aim.is_met is is_met
+    assert [aim.is_met for aim in aims] == are_met
+
+
+def test_results_without_a_small_world_have_a_table_too(tiny: dict[str, Any]) -> None:
+    earlier = {name: SLEEPERS[name] for name in ("flows", "make", "start", "empty")}
+    assert "| 20 | 40 | 0.10 | 40 |" in flow_tables(tiny | {"sleepers": earlier})

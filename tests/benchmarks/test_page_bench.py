@@ -14,6 +14,7 @@ from benchmarks.rest import child as rest_child
 
 from benchmarks import report
 from tests.benchmarks.test_report import MACHINE
+from tests.own_cache import use_own_cache
 from tests.page.browser import Browser
 
 CELLS = 60
@@ -29,7 +30,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_record_is_folded_and_indexed(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AOS_CACHE_DIR", str(tmp_path))
+    use_own_cache(monkeypatch, tmp_path)
 
     folded = child.run({"do": "fold", "path": str(world), "records": 10_000})
     filled = child.run({"do": "fill", "path": str(world)})

@@ -16,6 +16,7 @@ from aos.host.folder.folder import open_folder
 from aos.values.digests import hash_text
 from tests.cli.shell import here
 from tests.cli.test_node_commands import served
+from tests.cli.test_worlds_commands import hosted
 from tests.cookbook.typed import bin_, follow
 from tests.cookbook.worlds import ROOT
 from tests.guides.code_blocks import blocks_of
@@ -114,6 +115,27 @@ def test_batch(shop: Path, bin_: Path) -> None:
         batches = here("batch", "list", "--json", "--world", shop).json["batches"]
 
     assert [(each["action"], each["total"]) for each in batches] == [("send", 2), ("retry", 0)]
+
+
+def test_worlds(bin_: Path) -> None:
+    """With the node in the background; the reader has a terminal for it."""
+    for folder in ("manifests", "modules"):
+        Path(folder).symlink_to(ROOT / folder)
+    folder_block, requests_block = blocks_of("worlds.md", "sh")
+    command = "aos node --worlds worlds --idle 10m\n"
+    assert folder_block.endswith(command)
+
+    follow(folder_block.removesuffix(command), bin_=bin_)
+    with hosted(Path("worlds"), "--idle", "10m") as url:
+        request = "curl http://127.0.0.1:7460"
+        assert request in requests_block
+        printed = follow(
+            requests_block.replace(request, f"curl -sS --fail-with-body {url}"), bin_=bin_
+        )
+
+    assert "applied as record" in printed
+    assert "bank\t" in printed
+    assert '"manifest"' in printed
 
 
 @pytest.mark.parametrize("page", ["node.md", "node-api.md"])

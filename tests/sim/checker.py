@@ -246,7 +246,12 @@ class Reader:
         self.approvers = {
             each["name"]: bytes.fromhex(each["public_key"][8:]) for each in block["approvers"]
         }
-        self.ingress = read["manifest"].get("routing", {}).get("ingress")
+        routing = read["manifest"].get("routing", {})
+        self.ingress = routing.get("ingress")
+        self.shard = read.get("shard")
+        self.shard_by = {
+            each["workflow"]: each.get("shard_by") for each in routing.get("shards", ())
+        }
         self.limits = read["limits"]["world"]
         self.step_limits = read["limits"]["workflows"]
         self.limits_at[self.seq] = self.step_limits
@@ -643,9 +648,22 @@ class Reader:
             exists = missed.has_state or missed.entries or missed.fault
             need(not exists, "no existing instance is unknown", self.seq, cell)
         for cell in event.get("to", []):
+            need(not self._is_far(_cell(cell)), "no event in another shard", self.seq, cell)
             self._put(_cell(cell), entry, runs)
         for cell in event.get("overloaded", []):
             self._overload(_cell(cell))
+
+    def _is_far(self, id: Cell) -> bool:
+        """Whether another shard has this cell. Keys in these worlds are texts, placed by the part
+        before ``|``, or their workflow is in each shard."""
+        workflow, key = id
+        if self.shard is None or self.shard_by.get(workflow) is None:
+            return False
+        text: str = decoded(key)
+        part = encoded(text.partition("|")[0])
+        index, count = self.shard
+        number = int(blake3(part).hexdigest()[:16], 16)
+        return bool(number % count != index)
 
     def _put(self, id: Cell, entry: tuple[int, int], runs: Cell | None = None) -> None:
         cell = self.cells.setdefault(id, Mailbox())

@@ -67,6 +67,7 @@ FOUND_AT: Final = {
     "a deletion is as old as the base": 21,
     "every event creates its instance": 0,
     "every event is accepted from outside": 42,
+    "a shard takes the keys of another": 162,
     "a module gets states and events without new fields": 20,
     "a module gets null for new fields that its schema lacks": 20,
     "an event is refused for new fields that are null": 20,
@@ -93,5 +94,6 @@ FOUND_ALONE_AT: Final = {
     "the ring runs the newest first": 2,
     "a mailbox gives the newest first": 8,
     "a settled intent stays open": 11,
+    "a shard takes the keys of another": 162,
 }
 """Seeds for runs with the checker alone, for the bugs that the short form of the test covers."""

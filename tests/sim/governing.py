@@ -18,7 +18,7 @@ from tests.memory_world import OPERATOR, OPERATOR_KEY
 from tests.sim.model import Given
 from tests.sim.model_governance import governance_message
 from tests.sim.naive import cbor
-from tests.sim.plan import Plan, approver_key, key_named
+from tests.sim.plan import VERSIONS, Plan, approver_key, key_named
 from tests.sim.world import SimWorld
 
 Chance = random.Random
@@ -65,15 +65,22 @@ def propose(
     }  # fmt: skip
     if chance.random() < 0.15:
         given |= chance.choice(_wrong_proposals(world, given))
-    _submit(world, chance, given, given, plan.loaded.modules)
+    _submit(world, chance, given, given, _modules_of(world, given["document"]))
+
+
+def _modules_of(world: SimWorld, document: bytes | None) -> Mapping[Hash, bytes]:
+    """The modules of the version that has this document; none if no version has it."""
+    plans = [plan for plan in world.plans.made() if plan.document == document]
+    return plans[0].loaded.modules if plans else {}
 
 
 def _wrong_proposals(world: SimWorld, given: Given) -> list[Given]:
-    others = [each for each in world.plans.made() if each.document != given["document"]]
-    document = others[0].document if others else b"\xa0"
+    versions = [world.plans[number] for number in range(1, VERSIONS + 1)]
+    others = [plan for plan in versions if plan.document != given["document"]]
     return [
         {"serial": given["serial"] + 1}, {"serial": None}, {"base": content_hash(b"another")},
-        {"document": document}, {"document": b"\xf6"}, {"document": None}, {"patch": None},
+        {"document": others[0].document}, {"document": b"\xf6"}, {"document": None},
+        {"patch": None},
         {"patch": b"\xa0"}, {"patch": given["patch"][:-1]}, {"mode": "fast"},
         {"leaves": ("s/w0@1", "s/w0@1")}, {"note": ""}, {"note": "n" * 1025},
         {"principal": "mallory"}, {"report": b"x"}, {"seen": bytes(32)}, {"proposal": 3},
@@ -170,7 +177,7 @@ def _submit(
     given["signature"] = key_of(world, signer).sign(message).signature
     if chance.random() < 0.04:
         given |= chance.choice([{"note": "forged"}, {"signature": bytes(64)}, {"signature": b""}])
-    world.history.made.append(("governance", dict(given)))
+    world.history.made.append(("governance", dict(given), blobs))
     world.submit("governance", given, blobs)
 
 

@@ -129,6 +129,8 @@ def _propose(model: Model, given: Given, keys: list[bytes]) -> None:
         raise Refused("proposal_is_invalid") from problem
     if not fits or keys_are_wrong(model, new) or leaves_are_wrong(new, list(given["leaves"])):
         raise Refused("proposal_is_invalid")
+    if is_misplaced(model, new):
+        raise Refused("proposal_is_invalid")
     if len(model.proposals) >= OPEN_MOST:
         raise Refused("too_many_proposals")
 
@@ -143,6 +145,20 @@ def keys_are_wrong(model: Model, manifest: Manifest) -> bool:
     people = (manifest.governance or {}).get("approvers", ())
     theirs = {key_of(each["public_key"]) for each in people}
     return bool(theirs & (model.revoked | {model.world_key}))
+
+
+def is_misplaced(model: Model, manifest: Manifest) -> bool:
+    """GR-12, GR-13 of groups.md."""
+    old = model.manifest
+    if old is None:
+        return False
+    if manifest.shard != old.shard:
+        return True
+    return manifest.shard is not None and any(
+        manifest.placement(name) != old.placement(name)
+        for name in manifest.workflows
+        if name in old.workflows
+    )
 
 
 def leaves_are_wrong(manifest: Manifest, leaves: list[str]) -> bool:

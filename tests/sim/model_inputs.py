@@ -69,11 +69,13 @@ def snapshot(model: Model, given: Given, stamp: Record) -> Record | int:
 
 
 def _parts(model: Model, document: bytes) -> set[bytes]:
-    """SN-9a: the document, chunks, pages, and the nodes of all indexes."""
+    """SN-9a: the document, chunks, pages, and the nodes of all indexes and maps (SN-15)."""
     read = plain(model.blobs[document])
     found = {document, *(chunk for _, chunk, _ in read["submissions"])}
     found |= {page for pages in read["work"].values() for page in pages}
-    nodes = [root for root, *_ in read["cells"].values() if root is not None]
+    maps = [*read.get("waiting", {}).values(), *read.get("open", {}).values()]
+    maps += [read["timers"]] if "timers" in read else []
+    nodes = [root for root, *_ in (*read["cells"].values(), *maps) if root is not None]
     while nodes:
         node = nodes.pop()
         found.add(node)
@@ -109,6 +111,8 @@ def event(model: Model, given: Given, stamp: Record) -> Record | int:
         targets = manifest.targets(schema, plain(data))
     except Misfit as misfit:
         raise Refused("event_key_is_invalid") from misfit
+    if any(manifest.is_far(*id) for id, _ in targets):
+        raise Refused("key_of_another_shard")
     if not all(model_pins.takes_event(model, id, schema, data) for id, _ in targets):
         raise Refused("event_does_not_fit_instance")
     to, over, unknown = model.place(targets, Counter())
@@ -184,6 +188,8 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
     if model_governance.keys_are_wrong(model, manifest) or model_governance.leaves_are_wrong(
         manifest, leaves
     ):
+        raise Refused("manifest_is_invalid")
+    if model_governance.is_misplaced(model, manifest):
         raise Refused("manifest_is_invalid")
     if model.manifest is not None:
         standing = [] if mode == "pin" else blockers(model, manifest)

@@ -476,7 +476,10 @@ def _introspect(model: Model, asked: Intent) -> tuple[str, bytes]:
     elif asked.effect == "sys/introspect.manifest@1":
         answer = {"manifest": manifest.document, "meta": meta}
     elif asked.effect == "sys/introspect.workflow_state@1":
-        cell = model.cells.get((params["workflow"], params["key"] or b""))
+        id = params["workflow"], params["key"] or b""
+        if manifest.is_key(*id) and manifest.is_far(*id):
+            return "error", _error(model, "key_of_another_shard")
+        cell = model.cells.get(id)
         answer = {"state": None if cell is None else _whole_state(model, cell), "meta": meta}
     else:
         answer = {**_listed(model, params), "meta": meta}

@@ -418,6 +418,8 @@ def _event(
     claim = event.get("key")
     if claim is not None and any(key not in (b"", claim) for (_, key), _ in targets):
         raise Fault("key_invalid")
+    if any(manifest.is_far(*id) for id, _ in targets):
+        raise Fault("key_invalid")
     if not all(model_pins.takes_event(model, id, schema, data) for id, _ in targets):
         raise Fault("event_invalid")
     if targets and mail.depth + 1 > manifest.limits["cascade_depth"]:

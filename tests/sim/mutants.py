@@ -391,6 +391,11 @@ def _everything_creates(patch: Patch) -> None:
         patch.setattr(module, "place_event", place)
 
 
+def _every_key_is_near(patch: Patch) -> None:
+    for module in (admit, step):
+        patch.setattr(module, "shard_problem", lambda *_: None)
+
+
 def _everything_is_open(patch: Patch) -> None:
     patch.setattr(Effective, "is_open", lambda *_: True)
 
@@ -435,6 +440,7 @@ MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("an ended instance keeps its fault", _end_keeps_fault, alone=True),
     Mutant("every event creates its instance", _everything_creates),
     Mutant("every event is accepted from outside", _everything_is_open, alone=True),
+    Mutant("a shard takes the keys of another", _every_key_is_near, alone=True),
     *(Mutant(name, put) for name, put in mutants_snapshot.MUTANTS),
     *(Mutant(name, put) for name, put in mutants_pins.MUTANTS),
     *(Mutant(name, put, alone) for name, put, alone in mutants_governance.MUTANTS),

@@ -100,6 +100,10 @@ class Manifest:
         }
         self.subscriptions: list[Node] = node.get("routing", {}).get("subscriptions", [])
         self.ingress_list: list[str] | None = node.get("routing", {}).get("ingress")
+        self.shard: list[int] | None = read.get("shard")
+        self.placements: dict[str, Node] = {
+            each["workflow"]: each for each in node.get("routing", {}).get("shards", ())
+        }
         self.modules = {
             each["name"]: bytes.fromhex(each["hash"].removeprefix("blake3:"))
             for each in node["modules"]
@@ -254,6 +258,36 @@ class Manifest:
             for each in self.subscriptions
             if each["event"] == schema
         ]
+
+    def placement(self, workflow: str) -> Any:
+        """How a workflow is placed; of the default, whether it has keys."""
+        is_keyed = "key_schema" in self.workflows[workflow]
+        return self.placements.get(workflow, is_keyed)
+
+    def is_far(self, workflow: str, key: bytes) -> bool:
+        """Whether another shard of the group has this cell (K-40a)."""
+        if self.shard is None:
+            return False
+        index, count = self.shard
+        placement = self.placements.get(workflow, {})
+        if placement.get("shard") == "each":
+            return False
+        if "key_schema" not in self.workflows[workflow]:
+            return index != 0
+        if placement.get("shard_by") == "|":
+            text: Any = decode_record(key)
+            key = cbor(text.split("|")[0])
+        return int(content(key).hex()[:16], 16) % count != index
+
+    def is_key(self, workflow: str, key: bytes) -> bool:
+        """Whether a cell of the workflow can have this key, in canonical CBOR or empty."""
+        if "key_schema" not in self.workflows[workflow]:
+            return key == b""
+        try:
+            self.stored(self.workflows[workflow]["key_schema"], key)
+        except Misfit:
+            return False
+        return True
 
     def _key(self, subscription: Node, value: Any) -> bytes:
         workflow = self.workflows[subscription["workflow"]]

@@ -14,7 +14,11 @@ from typing import Any, Final
 from blake3 import blake3
 from nacl.signing import SigningKey
 
+from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
+from aos.manifest.placement import Placement
+from aos.manifest.shards import with_shard
+from aos.values.cbor import encode as cbor
 from tests.memory_world import WORLD_KEY, air, effect, route, schema, workflow
 from tests.sim.naive import ENVELOPE, LEGACY, REJECTED, STREAM, TIMER
 
@@ -24,6 +28,10 @@ SEEDS_ALIKE: Final = 8
 
 GOVERNED_IN: Final = 5
 """Of so many worlds in a row, one is governed."""
+
+BY_BAR: Final = Placement(kind="key", shard_by="|")
+GROUPED_IN: Final = 7
+"""Of so many worlds in a row, one is a shard of a group."""
 
 SECOND: Final = 10**9
 
@@ -120,6 +128,7 @@ class Plans:
         base = random.Random(f"world {seed}")
         self.names = [f"s/w{i}@1" for i in range(base.choice([1, 2, 2, 3, 3, 4, 5]))]
         self.has_list = base.random() < 0.6
+        self.is_in_group = seed % GROUPED_IN == 6
         self.rotations = [
             base.choice(["same", "retire", "revoke", "revoke", "back"]) for _ in range(VERSIONS)
         ]
@@ -159,24 +168,51 @@ class Plans:
             self._chance("types", version),
             in_events={"late": late} if self._has_grown("events", version) else {},
             in_params={"late": late} if self._has_grown("params", version) else {},
+            may_be_wide=not self.is_in_group,
         )
         signers, manifest = self._executors(version, flows)
         routes = _some_only_to_existing(
             _routes(flows, self._chance("routes", version)), self._chance("creates", version)
         )
+        routing = _routing(routes, self._chance("ingress", version))
+        if self.is_in_group:
+            routing["shards"] = self._placements(flows)
         loaded = air(
             nodes,
             routes,
-            routing=_routing(routes, self._chance("ingress", version)),
+            routing=routing,
             version=self.seed * 10 + version,
             limits=_limits(self._chance("limits", version)),
             **self._governance(version),
             schemas=[{"name": node["name"]} for node in nodes if node["$kind"] == "defschema"],
             **manifest,
         )
+        if self.is_in_group:
+            loaded = replace(loaded, effective=self._in_shard(loaded.effective, version))
         executors = (loaded.effective.executors or {}).values()
         revoked = frozenset(key for each in executors for key in each.revoked_keys)
         return Plan(self.seed, version, loaded, tuple(flows), events, signers, revoked)
+
+    def _placements(self, flows: list[Flow]) -> list[dict[str, str]]:
+        """One that is fit for a group, whatever the routes are: text keys are placed by their part,
+        all others in each shard. Some text keys are in each shard, too."""
+        each_shard = random.Random(f"{self.seed} each")
+        in_each = {name for name in self.names if each_shard.random() < 0.2}
+        return [
+            {"workflow": flow.name, "shard_by": "|"}
+            if flow.key == "text" and flow.name not in in_each
+            else {"workflow": flow.name, "shard": "each"}
+            for flow in flows
+        ]
+
+    def _in_shard(self, manifest: Effective, version: int) -> Effective:
+        """The manifest of this world's shard; of a later version, now and then that of another."""
+        chance = random.Random(f"{self.seed} shard")
+        count = chance.choice([2, 2, 3])
+        index = chance.randrange(count)
+        if version > 1 and random.Random(f"{self.seed} shard {version}").random() < 0.1:
+            index = (index + 1) % count
+        return with_shard(manifest, index, count)
 
     def _governance(self, version: int) -> dict[str, Any]:
         """One world in five is governed; a version of it may name others, or no one."""
@@ -323,6 +359,7 @@ def _nodes(
     *,
     in_events: dict[str, object],
     in_params: dict[str, object],
+    may_be_wide: bool,
 ) -> tuple[list[dict[str, object]], tuple[str, ...]]:
     more = chance.choice([BYTES, BYTES, {"option": BYTES}])
     common = {"n": NAT, "ref": {"option": TEXT}, "more": more, **in_events}
@@ -362,7 +399,7 @@ def _nodes(
             effect(
                 name, "s/Pay@1", "s/Paid@1", impl={"executor": "shop"},
                 **({"delivery": "at_most_once"} if once else {}),
-                **({"idempotency_scope": "world"} if wide else {}),
+                **({"idempotency_scope": "world"} if wide and may_be_wide else {}),
             )
         )  # fmt: skip
     return nodes, tuple(events)
@@ -486,7 +523,7 @@ def some_event(plan: Plan, event: str, chance: random.Random, ref: str | None = 
                 return {"$tag": "Right", "$value": {"n": 1}}
             return {"$tag": "Left", "$value": some_event(plan, "s/A@1", chance, ref)}
         case "s/A@1" | "s/B@1" | "s/N@1":
-            keys: list[Any] = ["a", "b", "c", "d"] if event != "s/N@1" else [0, 1, 2, 300]
+            keys: list[Any] = _text_keys(plan, chance) if event != "s/N@1" else [0, 1, 2, 300]
             if event != "s/N@1" and chance.random() < 0.05:
                 keys = [chance.choice("klm") * chance.choice([1021, 1021, 1022])]
             return {
@@ -499,6 +536,16 @@ def some_event(plan: Plan, event: str, chance: random.Random, ref: str | None = 
     if "rejected" in flow.arms and chance.random() < 0.2:
         return {"$tag": "rejected", "$value": _counterfeit()}
     return {"$tag": tag, "$value": some_event(plan, named, chance, ref)}
+
+
+def _text_keys(plan: Plan, chance: random.Random) -> list[str]:
+    """Few, so that they meet; in a group, mostly those of this shard."""
+    shard = plan.loaded.effective.shard
+    if shard is None:
+        return ["a", "b", "c", "d"]
+    keys = [f"{part}{rest}" for part in (*"abcdefgh", "") for rest in ("", "|1")]
+    near = [key for key in keys if BY_BAR.shard(cbor(key), shard.count) == shard.index]
+    return near[:4] if chance.random() < 0.9 else keys
 
 
 def _counterfeit() -> Any:

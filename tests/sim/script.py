@@ -159,7 +159,7 @@ def settle(world: SimWorld, chance: Chance) -> None:
 
 
 def _tell(world: SimWorld, given: Given, chance: Chance) -> None:
-    world.history.made.append(("receipt", given))
+    world.history.made.append(("receipt", given, {}))
     if chance.random() < 0.1:
         return
     told = world.submit("receipt", given)
@@ -356,14 +356,16 @@ def _forged(world: SimWorld, given: Given, chance: Chance) -> Given:
 
 
 def again(world: SimWorld, chance: Chance) -> None:
-    """Send an earlier signed message again: late, after a crash, or altered."""
+    """Send an earlier signed message again: late, after a crash, altered, or without its blobs."""
     if not world.history.made:
         return
-    kind, given = chance.choice(world.history.made[-12:])
+    kind, given, blobs = chance.choice(world.history.made[-12:])
     given = dict(given)
     if kind == "receipt" and chance.random() < 0.25:
         given |= _forged(world, given, chance)
-    world.submit(kind, given)
+    if blobs and chance.random() < 0.25:
+        blobs = {}
+    world.submit(kind, given, blobs)
 
 
 def stream(world: SimWorld, chance: Chance) -> None:
@@ -376,7 +378,7 @@ def stream(world: SimWorld, chance: Chance) -> None:
     task = chance.choice(taken if taken and chance.random() < 0.9 else tasks)
     for _ in range(chance.choice([1, 2, 4])):
         given = _frame(world, task, chance)
-        world.history.made.append(("stream", given))
+        world.history.made.append(("stream", given, {}))
         world.submit("stream", given)
 
 
@@ -829,7 +831,7 @@ def nonsense(world: SimWorld, chance: Chance) -> None:
         case 1:
             world.submit("event", {"schema": "", "value": b"", "submission_id": None})
         case _:
-            known = [given for kind, given in world.history.made if kind == "receipt"]
+            known = [given for kind, given, _ in world.history.made if kind == "receipt"]
             if known:
                 world.submit("receipt", {**chance.choice(known), "intent": intent})
 

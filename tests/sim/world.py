@@ -52,12 +52,13 @@ from aos.manifest.names import KERNEL_EFFECTS
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.memory_store import MemoryStore
 from aos.values.digests import Hash, content_hash
+from aos.values.errors import ValueProblem
 from tests.memory_world import OPERATOR, START_NS, WORLD_KEY
 from tests.sim import making, model_follow
 from tests.sim.behaviour import Modules
 from tests.sim.failure import SimFailure
-from tests.sim.model import Given, Marks, Model, Record, Told
-from tests.sim.naive import plain
+from tests.sim.model import INLINE, Given, Marks, Model, Record, Told
+from tests.sim.naive import manifest_of, plain
 from tests.sim.plan import Plan, plans_of
 from tests.sim.view import view
 
@@ -130,8 +131,9 @@ class History:
     """(record up to which the journal was durable then, intent)."""
     runs: list[tuple[bytes, int, bool]] = field(default_factory=list)
     """(intent, attempt, whether it may run only once): each time an executor began."""
-    made: list[tuple[str, Given]] = field(default_factory=list)
-    """Receipts and stream frames that executors ever signed."""
+    made: list[tuple[str, Given, Mapping[Hash, bytes]]] = field(default_factory=list)
+    """Signed messages of executors and approvers, each with the blobs that were sent with it:
+    receipts, stream frames, and messages of governance."""
     late: list[Task] = field(default_factory=list)
     """Tasks that no instance waits for any more, but whose executor continues."""
     values: list[bytes] = field(default_factory=list)
@@ -256,7 +258,7 @@ class SimWorld:
         is no room on the disk: nothing is admitted then (H-24)."""
         if not self.has_room:
             return None
-        refused = self._host_says(kind, given)
+        refused = self._host_says(kind, given, blobs or {})
         if refused is not None:
             told = told_of(kind, refused)
             self._note(kind, told)
@@ -285,10 +287,12 @@ class SimWorld:
         self.telling.append((kind, given, told))
         return told
 
-    def _host_says(self, kind: str, given: Given) -> Answer | None:
-        """Return the host's own answer, if it has one: H-30, and values that it lacks."""
+    def _host_says(self, kind: str, given: Given, blobs: Mapping[Hash, bytes]) -> Answer | None:
+        """Return the host's own answer, if it has one: H-30, and bytes that it lacks."""
+        if kind in ("manifest", "governance"):
+            return self._lacks_module(kind, given["document"], blobs)
         if kind == "control" and given["value"] is not None:
-            if self._has(given["value"]):
+            if self.has(given["value"]):
                 return None
             return Refusal(rule=Rule.VALUE_IS_UNKNOWN, message="")
         if kind != "receipt" or self.kernel.takes_receipt(given["intent"]):
@@ -311,7 +315,24 @@ class SimWorld:
             model_follow.compare("a receipt that comes late", told, told_of(kind, answer))
         return answer
 
-    def _has(self, value: bytes) -> bool:
+    def _lacks_module(
+        self, kind: str, document: bytes | None, blobs: Mapping[Hash, bytes]
+    ) -> Refusal | None:
+        """Refuse a manifest, also a proposed one, whose modules the world would lack."""
+        if document is None:
+            return None
+        try:
+            modules = manifest_of(document).modules
+        except (ValueProblem, LookupError, TypeError, ValueError):
+            return None  # the kernel's refusal says what is wrong with the document
+        if all(hash in blobs or self.has(hash) for hash in modules.values()):
+            return None
+        is_applied = kind == "manifest"
+        rule = Rule.MANIFEST_IS_INVALID if is_applied else Rule.PROPOSAL_IS_INVALID
+        return Refusal(rule=rule, message="")
+
+    def has(self, value: bytes) -> bool:
+        """Whether the core can read a value, durable or not."""
         try:
             self.kernel.read(Hash(value))
         except AosError:
@@ -349,7 +370,9 @@ class SimWorld:
         for hash, data in blobs.items():
             if hash not in self.values:
                 self.values[hash] = data
-                self.history.values.append(hash)
+                # Which shorter states are at rest depends on the cells that were read meanwhile.
+                if len(data) > INLINE:
+                    self.history.values.append(hash)
 
     # Steps and frames
 

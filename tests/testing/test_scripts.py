@@ -284,6 +284,18 @@ def test_times_of_a_calendar_come_by_themselves() -> None:
         assert ended(world, "sys/cron.next@1") == ["ok", "error"]
 
 
+def test_an_event_for_another_world_is_scripted_or_stays_open() -> None:
+    event = {"to": "bank", "schema": "bank/Paid@1", "value": b"\xa0"}
+    sent = {"world": "blake3:" + "00" * 32, "seq": 7, "duplicate": False}
+    with stage() as world:
+        world.send(DO, {"key": "a", "out": out(effects=(("sys/world.send@1", event, "count"),))})
+        world.run()
+        assert world.effect("world.send").params["to"] == "bank"
+        world.on("world.send", sent)
+        world.run()
+        assert ended(world, "sys/world.send@1") == ["ok"]
+
+
 def test_http_is_scripted_or_stays_open() -> None:
     params: dict[str, object] = {
         "method": "GET",

@@ -48,7 +48,7 @@ from tests.testing.stage import (
 START = 1_704_067_200 * SECOND
 ALL = [
     CHARGE, ONCE, TIMER, "sys/http.request@1", "sys/blob.put@1", "sys/blob.get@1",
-    "sys/cron.next@1",
+    "sys/cron.next@1", "sys/world.send@1",
 ]  # fmt: skip
 STRANGE = key_text(bytes(SigningKey(bytes(32)).verify_key))
 EXECUTORS: list[dict[str, Any]] = [

@@ -26,7 +26,7 @@ from aos.host.executors import child, life, outbox, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import ExecutorStats, TaskExecutor
+from aos.host.executors.task import LEASE_LOOK_S, ExecutorStats, TaskExecutor
 from aos.values.cbor import encode
 from aos.worker.outcome import Outcome, StreamFrame
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, frame
@@ -102,6 +102,24 @@ def test_tasks_wait_for_a_manifest() -> None:
             await executor.stop()
 
     asyncio.run(scene())
+
+
+def test_a_task_in_the_queue_waits_for_the_lease() -> None:  # CL-89
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        holds_lease = False
+        executor.holds_lease = lambda: holds_lease
+        executor.publish([task(1), task(2)])
+        await asyncio.sleep(3 * LEASE_LOOK_S)
+        assert (executor.stats().queued, journal.outcomes) == (2, [])
+        executor.cancel([intent_of(2)])
+        await journal.wait(1)
+        assert journal.of(2).status == "canceled", "that needs no lease"
+        holds_lease = True
+        await journal.wait(2)
+
+    journal = act(actors, play)
+
+    assert journal.of(1).status == "ok"
 
 
 def test_after_a_death_the_open_tasks_run_again_as_the_next_attempt() -> None:

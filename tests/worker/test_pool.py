@@ -12,7 +12,7 @@ import pytest
 from aos.core.decide.answers import Answer, Rule
 from aos.errors import BadUsage
 from aos.host.executors.pool import Coverage, Pool
-from aos.host.executors.task import ExecutorStats, Halted, Task, WorkJournal
+from aos.host.executors.task import LEASE_LOOK_S, ExecutorStats, Halted, Task, WorkJournal
 from aos.host.executors.timer import TimerExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
@@ -93,6 +93,45 @@ def test_tasks_go_to_the_executor_of_their_effect_in_their_order() -> None:
         assert one.heard == ["start", "use", [1, 3], (intent_of(1),), "stop"]
         assert two.heard == ["start", "use", [2], (intent_of(1),), "stop"]
         assert pool.stats()["two"] == ExecutorStats(running=1, queued=2, settled=3)
+
+    asyncio.run(scene())
+
+
+def test_no_task_is_handed_out_without_the_lease() -> None:  # CL-89
+    """It waits for the lease; a canceled one goes to its executor, which settles it."""
+
+    async def scene() -> None:
+        holds_lease = False
+        one = Actor("one", "test/echo@1")
+        pool = Pool([one, TimerExecutor()], holds_lease=lambda: holds_lease)
+        await pool.start(journal)
+        pool.use(effective())
+        pool.publish([task(1), task(2), task(3)])
+        pool.publish([task(4)])
+        pool.settled([intent_of(3)])
+        pool.cancel([intent_of(2)])
+        await asyncio.sleep(3 * LEASE_LOOK_S)
+        assert one.heard == ["start", "use", [2], (intent_of(2),)]
+
+        holds_lease = True
+        await asyncio.sleep(3 * LEASE_LOOK_S)
+        assert one.heard[4:] == [[1, 4]]
+        pool.publish([task(5)])
+        assert one.heard[5:] == [[5]]
+        await pool.stop()
+
+    asyncio.run(scene())
+
+
+def test_a_pool_that_stops_hands_out_none_of_the_tasks_that_wait_for_the_lease() -> None:  # CL-89
+    async def scene() -> None:
+        one = Actor("one", "test/echo@1")
+        pool = Pool([one], holds_lease=lambda: False)
+        await pool.start(journal)
+        pool.publish([task(1)])
+        await pool.stop()
+        await asyncio.sleep(2 * LEASE_LOOK_S)
+        assert one.heard == ["start", "stop"]
 
     asyncio.run(scene())
 

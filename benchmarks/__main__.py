@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import AosError
+from aos.host.transfer.adopting import adopt_world
 from benchmarks import report
 from benchmarks.benchmark import tell
 from benchmarks.cores import CORE_WORDS, TURNS, by_turns, core_environment
@@ -88,8 +89,8 @@ class Bench:
         return found
 
     def _world(self, workload: Workload, size: int, *, is_smallest: bool) -> list[Json]:
-        """A world with so many cells: made, and for each kernel opened and measured at its
-        points."""
+        """A world with so many cells: made, and for each kernel copied, opened and measured at its
+        points. So each kernel begins with the same cells."""
         tell(f"{workload}: a world of {size:,} cells")
         options = self._options
         found = points(
@@ -102,23 +103,28 @@ class Bench:
         world: Json = {"workload": workload, "path": self._folder / "world", "size": size}
         made = self._child({**world, "do": "make"}, CHILD_S + size / 100)
         measured = []
-        for turn, core in enumerate(next(self._turns)):
+        for core in next(self._turns):
             tell(f"  {CORE_WORDS[core]}")
+            copy = self._copy(world["path"])
+            spec = {**world, "path": copy, "do": "measure"}
             figures = self._child(
-                {
-                    **world,
-                    "do": "measure",
-                    "points": [asdict(each) for each in found],
-                    "turn": turn,
-                },
+                {**spec, "points": [asdict(point) for point in found]},
                 CHILD_S + size / 100 + sum(5 * each.seconds + 5 for each in found),
                 core,
             )
+            shutil.rmtree(copy)
             measured.append(
                 {"workload": workload, "size": size, "core": core, "make": made, **figures}
             )
         shutil.rmtree(world["path"])
         return measured
+
+    def _copy(self, path: Path) -> Path:
+        """Copy a world, which runs in its new place."""
+        copy = self._folder / "copy"
+        shutil.copytree(path, copy)
+        adopt_world(copy)
+        return copy
 
     def _journal(self, workload: Workload, core: str) -> Json:
         """One journal: written live, read by a restart, executed again by a replay, all of it on

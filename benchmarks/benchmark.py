@@ -28,6 +28,17 @@ Options = TypeVar("Options", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen(Generic[Options]):
+    """A command line: options, kernels in the order in which they are measured, the folder below
+    which is measured, and the file to write."""
+
+    options: Options
+    kernels: tuple[str, ...]
+    below: Path
+    out: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark(Generic[Options]):
     """``python -m benchmarks.NAME``.
 
@@ -55,24 +66,33 @@ class Benchmark(Generic[Options]):
     keeps_partial: bool = False
     """Whether a whole run in which a system is missing is written to ``path``, too."""
 
+    has_kernels: bool = False
+    """Whether a whole run measures both kernels, the second one first."""
+
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Run the command; return its exit code: 0, 1 after an error, 130 after Ctrl-C."""
-        options, below, out = self.read_options(sys.argv[1:] if arguments is None else arguments)
+        chosen = self.read_options(sys.argv[1:] if arguments is None else arguments)
+        options = chosen.options
         try:
-            with stoppable(), scratch(below) as folder:
-                found = self.run(options, folder)
+            with stoppable(), scratch(chosen.below) as folder:
+                runs = [self._run_on(core, options, folder / core) for core in chosen.kernels]
         except KeyboardInterrupt:
             return 130
         except AosError as problem:
             tell(f"benchmarks: {problem}")
             return 1
-        is_whole = options == self.whole and (self.keeps_partial or not found.get("missing"))
-        report.keep(found, self.tables, path=self.path, is_whole=is_whole, out=out)
+        first, *others = runs
+        figures = {**first, "reference": others[0]} if others else first
+        is_whole = (
+            options == self.whole
+            and (self.keeps_partial or not first.get("missing"))
+            and (bool(others) or not self.has_kernels)
+        )
+        report.keep(figures, self.tables, path=self.path, is_whole=is_whole, out=chosen.out)
         return 0
 
-    def read_options(self, arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
-        """Options of the run, a folder on the disk to measure in, and the file to write. All
-        processes that are started from now on run worlds on the kernel that was chosen."""
+    def read_options(self, arguments: Sequence[str]) -> Chosen[Options]:
+        """Read the command line."""
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks.{self.name}",
             description=(self.about or "").split("\n", 1)[0],
@@ -83,24 +103,36 @@ class Benchmark(Generic[Options]):
             parser.add_argument(f"--{name}", type=type(default), help=text.format(default))
         parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
         parser.add_argument("--out", type=Path, help="write the figures there as JSON")
-        core = os.environ.get(CORE_VARIABLE) or SECOND
-        parser.add_argument("--core", choices=TURNS, default=core, help=f"of all worlds ({core})")
+        core = os.environ.get(CORE_VARIABLE)
+        kernels = TURNS if self.has_kernels and core is None else (core or SECOND,)
+        parser.add_argument(
+            "--core", choices=TURNS, help=f"of all worlds ({', then '.join(kernels)})"
+        )
         given = parser.parse_args(arguments)
-        os.environ |= core_environment(given.core)
         asked = {name: getattr(given, name) for name in self.helps}
         changes = {name: value for name, value in asked.items() if value is not None}
         base = self.quick if given.quick else self.whole
-        return replace(base, **changes), given.dir, given.out
+        return Chosen(
+            options=replace(base, **changes),
+            kernels=kernels if given.core is None else (given.core,),
+            below=given.dir,
+            out=given.out,
+        )
+
+    def _run_on(self, core: str, options: Options, folder: Path) -> Json:
+        folder.mkdir()
+        os.environ |= core_environment(core)  # for all processes that are started from now on
+        return self.run(options, folder)
 
     def run(self, options: Options, folder: Path) -> Json:
-        """Measure, and return the figures together with the options, the machine, the start and
-        the duration in seconds."""
+        """Measure, and return the figures together with the options, the kernel, the machine, the
+        start and the duration in seconds."""
         began = time.monotonic()
         return {
             "kind": self.name,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "options": asdict(options),
-            "core": os.environ[CORE_VARIABLE],
+            "kernel": os.environ[CORE_VARIABLE],
             "machine": machine(folder),
             **self.measure(options, folder),
             "seconds": round(time.monotonic() - began),

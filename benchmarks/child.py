@@ -2,8 +2,8 @@
 
     python -m benchmarks.child '{"do": "measure", "path": …, "out": FILE}'
 
-``do``: make (a world with so many cells), measure (open it, run points), replay. It writes the
-results to ``out`` as JSON, and a line for each point to stderr.
+``do``: make (a world with so many cells), snapshot, measure (open it, run points), replay. It
+writes the results to ``out`` as JSON, and a line for each point to stderr.
 """
 
 from __future__ import annotations
@@ -41,29 +41,26 @@ from benchmarks.figures import (
 )
 from benchmarks.load import Callers, busy_thread
 from benchmarks.memory import rss_anon_mib
-from benchmarks.plan import BATCH, Cells, Point, Workload
+from benchmarks.plan import BATCH, Point, Workload
 from benchmarks.watch import Watch
 from benchmarks.workloads import Load, cell_name, load_of, scattered
 from benchmarks.world import World
 
 FIRST_ITEM: Final = 1_000_000_000
-"""Items of points count from here, those that made the cells from 0; those of the next process that
-measures the same world, from twice this number."""
+"""Items of points count from here, those that made the cells from 0."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What to do. ``size`` is how many cells there are, or shall be; ``turn`` how many processes
-    have measured this world before: an item that was sent before would never finish."""
+    """What to do. ``size`` is how many cells there are, or shall be."""
 
     do: str
     path: Path
     workload: Workload
     size: int = 0
     points: tuple[Point, ...] = ()
-    turn: int = 0
 
     @classmethod
     def read(cls, given: Json) -> Spec:
@@ -74,7 +71,6 @@ class Spec:
             workload=given["workload"],
             size=given.get("size", 0),
             points=points,
-            turn=given.get("turn", 0),
         )
 
 
@@ -88,12 +84,14 @@ def run(spec: Spec) -> Json:
     match spec.do:
         case "make":
             return _make(spec)
+        case "snapshot":
+            return _snapshot(spec)
         case "measure":
             return asyncio.run(_measure(spec))
         case "replay":
             return _replay(spec)
         case _:
-            raise ValueError(f"expected make, measure or replay, found {spec.do!r}")
+            raise ValueError(f"expected make, snapshot, measure or replay, found {spec.do!r}")
 
 
 def _make(spec: Spec) -> Json:
@@ -119,11 +117,19 @@ async def _fill(spec: Spec, load: Load) -> Json:
         return {"cells": spec.size, "seconds": (ended_ns - began_ns) / NS_PER_S}
 
 
+def _snapshot(spec: Spec) -> Json:
+    began_ns = time.perf_counter_ns()
+    with open_writer(spec.path) as writer:
+        made = writer.snapshot()
+    seconds = (time.perf_counter_ns() - began_ns) / NS_PER_S
+    return {"seconds": seconds, "blobs": made.blobs, "bytes": made.bytes}
+
+
 async def _measure(spec: Spec) -> Json:
     load = load_of(spec.workload)
     async with World(spec.path, load) as world:
         found: Json = {"start": world.start(), "points": []}
-        numbers = itertools.count(FIRST_ITEM * (spec.turn + 1))
+        numbers = itertools.count(FIRST_ITEM)
         for point in spec.points:
             measured = await _Measuring(world.watch, load, spec, point).run(numbers)
             found["points"].append(measured)
@@ -200,7 +206,7 @@ class _Measuring:
 
     def _event(self, item: int) -> EventInput:
         return self._load.event(
-            item, _cell_of(item, self._point.cells, self._spec.size), self._point.cells
+            item, _cell_of(item, self._point, self._spec.size), self._point.cells
         )
 
     def _stats(self) -> EngineStats:
@@ -237,10 +243,11 @@ def _journal(watch: Watch, after_seq: int, last_seq: int, first_group: int) -> _
     )
 
 
-def _cell_of(item: int, cells: Cells, size: int) -> str:
-    match cells:
+def _cell_of(item: int, point: Point, size: int) -> str:
+    match point.cells:
         case "hot" | "line":
-            return cells
+            # A cell that grows begins empty at each point, however many items came before.
+            return f"{point.cells}-{point.in_flight}"
         case "fresh":
             return f"new-{item}"
         case _:

@@ -18,7 +18,7 @@ CORE_WORDS: Final = {SECOND: "second kernel", REFERENCE: "reference"}
 
 def by_turns(cores: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The order of the kernels in one turn after the other: what is measured second meets a warmer
-    machine and a longer journal, so no kernel is always second."""
+    machine, so no kernel is always second."""
     order = tuple(cores)
     while True:
         yield order

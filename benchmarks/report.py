@@ -10,6 +10,7 @@ from typing import Any, Final
 from benchmarks.aims import AOS, Aim, aims, of_core, peer_figure, points_of
 from benchmarks.audit.tables import audit_aims, audit_tables
 from benchmarks.chart import Panel, Series, svg
+from benchmarks.cluster.tables import cluster_aims, cluster_tables
 from benchmarks.cores import CORE_WORDS, REFERENCE, SECOND
 from benchmarks.figures import ratio
 from benchmarks.flow.tables import flow_aims, flow_tables
@@ -34,6 +35,7 @@ AUDIT: Final = HERE / "results" / "audit.json"
 PAGE: Final = HERE / "results" / "page.json"
 GATEWAY: Final = HERE / "results" / "gateway.json"
 LINEAR: Final = HERE / "results" / "linear.json"
+CLUSTER: Final = HERE / "results" / "cluster.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -47,7 +49,7 @@ ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
     "`make bench-peers`, `make bench-rest`, `make bench-sdk`, "
     "`make bench-flow`, `make bench-node`, `make bench-gateway`, `make bench-audit`, "
-    "`make bench-linear` and `make bench-page` write. "
+    "`make bench-linear`, `make bench-page` and `make bench-cluster` write. "
     "`README.md` explains the measurements. Compare figures within one run: machines differ and "
     "are shared."
 )
@@ -72,7 +74,7 @@ def keep(
     those of a whole run to ``path``, and ``RESULTS.md`` again."""
     # As it is in the file, where a tuple is a list.
     written = json.dumps(found, indent=1)
-    print(tables(json.loads(written)))
+    print(kernels_tables(json.loads(written), tables))
     target = out or (path if is_whole else None)
     if target is None:
         return
@@ -99,8 +101,18 @@ def write() -> None:
         audit=_read(AUDIT),
         linear=_read(LINEAR),
         page=_read(PAGE),
+        cluster=_read(CLUSTER),
     )
     RESULTS.write_text(found)
+
+
+def kernels_tables(figures: Json, tables: Callable[[Json], str]) -> str:
+    """The tables of a run and, if it measured the reference kernel too, those of that below."""
+    reference = figures.get("reference")
+    if reference is None:
+        return tables(figures)
+    lower = tables(reference).replace("\n### ", "\n#### ")
+    return f"{tables(figures)}\n\n### The same with the reference kernel\n\n{lower}"
 
 
 def _read(path: Path) -> Json | None:
@@ -123,6 +135,7 @@ def render(
     audit: Json | None = None,
     linear: Json | None = None,
     page: Json | None = None,
+    cluster: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
@@ -140,6 +153,7 @@ def render(
                 *audit_aims(audit),
                 *linear_aims(linear),
                 *page_aims(page),
+                *cluster_aims(cluster),
             ]
         ),
         notes.strip(),
@@ -149,21 +163,23 @@ def render(
     if bench is not None:
         parts += ["## The kernel", bench_tables(bench)]
     if rest is not None:
-        parts += ["## State at rest", rest_tables(rest)]
+        parts += ["## State at rest", kernels_tables(rest, rest_tables)]
     if sdk is not None:
         parts += ["## SDKs", sdk_tables(sdk)]
     if flow is not None:
-        parts += ["## Flows", flow_tables(flow)]
+        parts += ["## Flows", kernels_tables(flow, flow_tables)]
     if node is not None:
-        parts += ["## A node over HTTP", node_tables(node)]
+        parts += ["## A node over HTTP", kernels_tables(node, node_tables)]
     if gateway is not None:
         parts += ["## The gateway", gateway_tables(gateway)]
     if audit is not None:
         parts += ["## Audits", audit_tables(audit)]
     if linear is not None:
-        parts += ["## Linear plans and search", linear_tables(linear)]
+        parts += ["## Linear plans and search", kernels_tables(linear, linear_tables)]
     if page is not None:
         parts += ["## The page", page_tables(page)]
+    if cluster is not None:
+        parts += ["## Several machines", cluster_tables(cluster)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

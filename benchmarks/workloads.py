@@ -129,8 +129,8 @@ def _rests(call: Call, _: bytes) -> int | None:
 # Orders: an item is done when its parcel is in the customer's ledger, or when nothing was sold.
 
 
-def _place(item: int, _: str, cells: Cells) -> EventInput:
-    customer = "hot" if cells == "hot" else f"cus-{item % CUSTOMERS:04}"
+def _place(item: int, cell: str, cells: Cells) -> EventInput:
+    customer = cell if cells == "hot" else f"cus-{item % CUSTOMERS:04}"
     return _order(item, customer, [{"sku": "tea", "quantity": 2, "price_cents": 500}])
 
 

@@ -33,6 +33,14 @@ SIZES: Final = {
     "loop, join and sleep, three flows": "flow-shapes",
 }
 
+FEW_SLEEPERS: Final = 1_000
+"""Flows of the small world that a large one is compared with."""
+
+WOKEN: Final = 3_000
+"""Steps of random flows that sleep."""
+
+IN_FLIGHT: Final = 64
+
 Json = dict[str, Any]
 
 
@@ -40,7 +48,7 @@ Json = dict[str, Any]
 class Options:
     """``finished`` steps, ``iterations`` and ``branches`` are the sizes at which turns are taken,
     ``rounds`` of each. ``space`` are the sizes of cells, ``turns`` the turns, whose bytes are
-    counted. ``sleepers`` flows sleep while their world starts."""
+    counted. ``sleepers`` flows sleep while their world starts, and some of them are woken."""
 
     finished: tuple[int, ...] = (1, 10, 100, 1_000)
     iterations: tuple[int, ...] = (10, 100_000)
@@ -48,7 +56,7 @@ class Options:
     space: tuple[int, ...] = (10, 1_000)
     rounds: int = 40
     turns: int = 200
-    sleepers: int = 100_000
+    sleepers: int = 1_000_000
 
 
 QUICK: Final = Options(
@@ -95,15 +103,33 @@ def _in_one_thread(options: Options, folder: Path) -> Json:
 
 
 def measure_sleepers(folder: Path, count: int) -> Json:
-    """Start so many flows, each of which sleeps for a month, and then their world again."""
+    """Start so many flows, each of which sleeps for a month; take a snapshot, and start their world
+    again, in which random flows take a step. Then the same with few flows, and with none."""
     folder.mkdir()
-    world: Json = {"workload": "sleepers", "path": folder / "world"}
-    made = run_child({**world, "do": "make", "size": count}, folder, timeout_s=MAKE_S)
-    started = run_child({**world, "do": "measure"}, folder, timeout_s=MAKE_S)
+    few = min(count, FEW_SLEEPERS)
     empty: Json = {"workload": "sleepers", "path": folder / "empty"}
     run_child({**empty, "do": "make"}, folder, timeout_s=MAKE_S)
     base = run_child({**empty, "do": "measure"}, folder, timeout_s=MAKE_S)
-    return {"flows": count, "make": made, "start": started["start"], "empty": base["start"]}
+    return {
+        "flows": count,
+        **_sleepers(folder, "world", count),
+        "few": {"flows": few, **_sleepers(folder, "few", few)},
+        "empty": base["start"],
+    }
+
+
+def _sleepers(folder: Path, name: str, count: int) -> Json:
+    world: Json = {"workload": "sleepers", "path": folder / name, "size": count}
+    made = run_child({**world, "do": "make"}, folder, timeout_s=MAKE_S)
+    snapshot = run_child({**world, "do": "snapshot"}, folder, timeout_s=MAKE_S)
+    point = {"in_flight": IN_FLIGHT, "items": min(WOKEN, 10 * count)}
+    started = run_child({**world, "do": "measure", "points": [point]}, folder, timeout_s=MAKE_S)
+    return {
+        "make": made,
+        "snapshot": snapshot,
+        "start": started["start"],
+        "woken": started["points"][0],
+    }
 
 
 BENCHMARK: Final = Benchmark(
@@ -120,6 +146,7 @@ BENCHMARK: Final = Benchmark(
     measure=measure,
     tables=flow_tables,
     path=report.FLOW,
+    has_kernels=True,
 )
 
 

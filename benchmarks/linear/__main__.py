@@ -246,6 +246,7 @@ BENCHMARK: Final = Benchmark(
     measure=lambda options, folder: LinearRun(options, folder).run(),
     tables=linear_tables,
     path=report.LINEAR,
+    has_kernels=True,
 )
 
 

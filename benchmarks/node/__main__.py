@@ -261,6 +261,7 @@ BENCHMARK: Final = Benchmark(
     measure=measure,
     tables=node_tables,
     path=report.NODE,
+    has_kernels=True,
     keeps_partial=True,
 )
 

@@ -171,7 +171,7 @@ def _restate(
 ) -> list[Json]:
     paths = [_path(cells) for cells in ("fresh", "line")]
     with restate_running(folder, command, env, partitions, paths) as ingress:
-        return [_call(folder, ingress, point) for point in points]
+        return [call_service(folder, ingress, point) for point in points]
 
 
 @contextmanager
@@ -206,7 +206,8 @@ def restate_running(
         yield ingress
 
 
-def _call(folder: Path, port: int, point: Json) -> Json:
+def call_service(folder: Path, port: int, point: Json) -> Json:
+    """Run callers of the three steps at an ingress of Restate; return the figures of a point."""
     out = folder / "found.json"
     given = {"port": port, "path": _path(point["cells"]), "point": point, "out": str(out)}
     command = [sys.executable, "-m", "benchmarks.peers.http_load", json.dumps(given)]

@@ -129,6 +129,7 @@ BENCHMARK: Final = Benchmark(
     measure=lambda options, folder: Rest(options, folder).run(),
     tables=rest_tables,
     path=report.REST,
+    has_kernels=True,
 )
 
 

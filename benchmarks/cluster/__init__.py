@@ -1,0 +1,1 @@
+"""Worlds on several machines, next to an embedded world and to Restate's cluster."""

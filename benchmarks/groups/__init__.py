@@ -1,0 +1,1 @@
+"""The cost of dividing a keyed workload over the shards of a group."""

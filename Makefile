@@ -14,11 +14,12 @@ PART ?= 1/1
 CORE ?= $(AOS_CORE)
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page modules core gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-cluster demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim sim-cluster fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page bench-cluster modules core nats-server gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
 	@echo "make demo-node  the same through a node with three workers, each kind of process killed"
+	@echo "make demo-cluster  the same on three nodes and three NATS servers, the owner killed half way (2 minutes; needs Go 1.26, or a nats-server)"
 	@echo "make demo-gateway  works and scores on a local chain where everything goes wrong (2 minutes; needs Node.js)"
 	@echo "make docs     a site of all documents in build/site: searchable, without a network"
 	@echo "make test     every test, formatter, linter and type checker (CORE=fast or python: with that kernel)"
@@ -29,6 +30,7 @@ help:
 	@echo "make browser  the environment in which the tests look at the page in Chromium (170 MB; needs Node.js)"
 	@echo "make page-shots  a picture of every kind of page, in build/page-shots (OUT=DIR: elsewhere)"
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
+	@echo "make sim-cluster SEEDS=1000  simulated clusters on a log that fails, from seeds, or a range (spec/cluster.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
 	@echo "make bench    measure both kernels (10 minutes; benchmarks/README.md; OPTIONS=--quick)"
@@ -41,8 +43,10 @@ help:
 	@echo "make bench-gateway  a lane, signers and works on a local EVM node (2 minutes; run make gateway-tools first; OPTIONS=--quick)"
 	@echo "make bench-linear  linear plans and lists by attribute, beside PostgreSQL and DBOS (15 minutes; OPTIONS=--quick: a minute)"
 	@echo "make bench-page  the page and its index on a world of a million cells (15 minutes; OPTIONS=--quick: a minute)"
+	@echo "make bench-cluster  a world on one and three servers, owners and leaders killed, with Restate's three nodes (40 minutes; OPTIONS=--quick: 3 minutes)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make core     rebuild the second kernel to core.wasm (needs Rust; CHECK=1: compare only)"
+	@echo "make nats-server  the server of worlds on several machines, which their tests need (a minute; needs Go 1.26)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
 	@echo "make gateway-arlocal  the scenarios of uploads on arlocal (3 minutes the first time; needs Node.js, its headers, g++)"
 	@echo "make gateway-matrix  worlds of the gateway killed everywhere, on a local EVM node (8 minutes; OPTIONS='--part 1/8')"
@@ -53,6 +57,10 @@ demo: $(READY)
 
 demo-node: $(READY)
 	$(BIN)/aos demo --workers 3
+
+# A nats-server that is named or on the path is used; otherwise one is built.
+demo-cluster: $(READY) $(if $(or $(AOS_NATS_SERVER),$(shell command -v nats-server)),,$(BIN)/nats-server)
+	$(BIN)/aos demo --cluster
 
 demo-gateway: gateway-tools
 	$(BIN)/aos gateway demo
@@ -88,6 +96,9 @@ page-shots: $(READY) browser
 sim: $(READY)
 	$(BIN)/python -m tests.sim $(SEEDS)
 
+sim-cluster: $(READY)
+	$(BIN)/python -m tests.sim.cluster_run $(SEEDS)
+
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python -m tests.fuzz.run $(TARGET) --seconds $(SECONDS)
 
@@ -120,6 +131,9 @@ bench-audit: $(READY)
 bench-page: $(READY)
 	$(BIN)/python -m benchmarks.page $(OPTIONS)
 
+bench-cluster: $(READY) $(if $(AOS_NATS_SERVER)$(shell command -v nats-server),,$(BIN)/nats-server)
+	$(BIN)/python -m benchmarks.cluster $(OPTIONS)
+
 bench-gateway: $(READY)
 	$(BIN)/python -m benchmarks.gateway $(OPTIONS)
 
@@ -133,6 +147,14 @@ modules: $(READY)
 
 core: $(READY)
 	$(BIN)/python kernel/rust-core/build $(if $(CHECK),--check)
+
+nats-server: $(BIN)/nats-server
+
+# Go checks the module and those that it needs by the hashes of its checksum database.
+$(BIN)/nats-server: $(READY)
+	@command -v go >/dev/null || { echo "make nats-server: go was not found on the PATH. Install Go 1.26 or newer, or set AOS_NATS_SERVER to a nats-server." >&2; exit 3; }
+	GOBIN=$(abspath $(BIN)) go install github.com/nats-io/nats-server/v2@v2.15.2
+	@touch $@
 
 gateway-tools: $(READY)
 	$(BIN)/python manifests/gateway/tools/install

@@ -82,7 +82,17 @@ NAVIGATION: Final[Mapping[str, Group]] = {
             "spec/agentos.md",
         ),
         "Effects": ("spec/executors.md", "spec/worker.md", "spec/evm.md", "spec/arweave.md"),
-        "Operation": ("spec/cli.md", "spec/page.md", "spec/node*", "spec/batch.md"),
+        "Operation": (
+            "spec/cli.md",
+            "spec/page.md",
+            "spec/node*",
+            "spec/worlds.md",
+            "spec/groups.md",
+            "spec/world-send.md",
+            "spec/cluster.md",
+            "spec/log.md",
+            "spec/batch.md",
+        ),
         "Reading and proof": (
             "spec/audit.md",
             "spec/search.md",

@@ -391,6 +391,22 @@ class SharedRequests:
         return steps.operated(f"/v1/batches{operation}", body)
 
     @request
+    def worlds(self, /, operation: str = "", **body: object) -> Steps[Document]:
+        """Ask a node with many worlds about them: create, start, stop or remove one, or list them.
+
+        Args:
+            operation: ``create``, ``start``, ``stop`` or ``remove``; empty for the list.
+            body: ``name``; for ``remove`` also ``world``, its id.
+
+        Raises:
+            Refused: The node refuses it; nothing has changed.
+            NodeUnavailable: The node went away. It is unknown whether it was done: list them.
+        """
+        if not operation:
+            return steps.read_document("/v1/worlds", [])
+        return steps.operated(f"/v1/worlds/{operation}", body)
+
+    @request
     def seq(self) -> Steps[int]:
         """Return the last durable record."""
         return steps.read_seq()

@@ -163,6 +163,11 @@ def fingerprint(*, stack_bytes: int, target: str | None) -> dict[str, str]:
     return fingerprint_of(settings(stack_bytes=stack_bytes, target=target), target=target)
 
 
+def live_fingerprint() -> dict[str, str]:
+    """The identity of the engine that runs a world on this machine."""
+    return fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
+
+
 def fingerprint_of(engine_settings: Mapping[str, object], *, target: str | None) -> dict[str, str]:
     """The identity of an engine with these settings."""
     document = json.dumps(engine_settings, sort_keys=True)

@@ -27,7 +27,7 @@ from aos.core.kernel_protocol import (
     RingHead,
 )
 from aos.core.pending import Sealed
-from aos.core.state.intent_progress import IntentProgress
+from aos.core.state.intent_progress import IntentProgress, OpenTimer
 from aos.host.folder.restore import restore_kernel
 from aos.manifest.effective import Effective, Workflow
 from aos.store.memory_store import MemoryStore
@@ -215,8 +215,11 @@ class ThreadedKernel(KernelProtocol):
     def progress_of(self, intent: Hash) -> IntentProgress | None:
         return self._call(lambda: self._kernel.progress_of(intent))
 
-    def open_intents(self) -> Iterator[IntentProgress]:
-        return iter(self._call(lambda: list(self._kernel.open_intents())))
+    def open_intents(self, *, but: str | None = None) -> Iterator[IntentProgress]:
+        return iter(self._call(lambda: list(self._kernel.open_intents(but=but))))
+
+    def open_timers(self, after: Hash | None, count: int) -> Sequence[OpenTimer]:
+        return self._call(lambda: self._kernel.open_timers(after, count))
 
     def uses(self, value: Hash) -> Iterator[str]:
         return iter(self._call(lambda: list(self._kernel.uses(value))))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from aos.manifest.names import WORLD_SEND
+
 SHIPPED: Final[Mapping[str, str]] = {
     "sys/workspace.": "workspace",
     "sys/host.": "machine",
@@ -22,6 +24,8 @@ def option_for(effect: str) -> str:
     """Return the option of ``aos run`` that makes an executor run this effect."""
     if effect.startswith(HOST):
         return "--host-root DIR"
+    if effect == WORLD_SEND:
+        return "--neighbours"
     return f"--executors {shipped_executors(effect) or 'MODULE:ATTR'}"
 
 

@@ -1,26 +1,30 @@
-"""Three nodes on three servers, whose processes a test kills and suspends while events are sent."""
+"""Three nodes on three servers. A test kills and suspends their processes, and tears their
+networks, while events are sent."""
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 from aos.core.decide.answers import Admitted
 from aos.errors import AosError
-from aos.host.door.writer import open_writer
+from aos.host.door.writer import Item, open_writer
+from aos.host.folder.folder import open_folder
 from aos.host.folder.replica_file import replica_of
+from aos.host.nats_servers import LocalServer
 from aos.manifest.load import Loaded, load
 from aos.store.log.nats_connection import NatsConnection
 from aos.store.log.nats_errors import Unanswered
+from aos.values.cbor import encode
 from tests.host import puppet
 from tests.host.cluster.node_processes import (
     NodeProcess,
@@ -30,11 +34,17 @@ from tests.host.cluster.node_processes import (
     send,
     waits,
 )
+from tests.host.cluster.torn_network import Cut, NodeNetwork
 from tests.nats_servers import Servers, state_of
 
 ONCE: Final = "host/once@1"
 OWNER, STANDBY, LEADER, OWNER_AND_LEADER = "owner", "standby", "leader", "owner and leader"
-IDLE, LOAD, SNAPSHOT = "idle", "load", "snapshot"
+TWO_SERVERS = "two servers"
+OWNER_NETWORK, STANDBY_NETWORK = "network of the owner", "network of a standby"
+IDLE, LOAD, SNAPSHOT, LARGE_VALUES = "idle", "load", "snapshot", "large values"
+LARGE_BYTES: Final = 12 * 1024 * 1024
+"""Of a value of ``LARGE_VALUES``: an entry of the log, and a request, in many parts."""
+
 SENDERS: Final = 4
 BATCH: Final = 16
 """Events of a request: with ``SENDERS``, 64 are under way."""
@@ -69,16 +79,20 @@ both = Executors("both", [echo, once])
 
 
 class Fault(NamedTuple):
-    """``pause_s`` is how long the processes are suspended; None: they are killed."""
+    """``pause_s`` is how long processes are suspended, or a network is torn in the way ``cut``;
+    None: processes are killed."""
 
     target: str
     pause_s: float | None
     moment: str
+    cut: Cut = Cut.DROP
 
 
 def careful_manifest() -> Loaded:
-    """Two effects of the puppet: one is at least once, the other at most once."""
-    files = puppet.files(effects=(puppet.ECHO, ONCE))
+    """Two effects of the puppet: one is at least once, the other at most once. Events may be
+    large."""
+    limits = {"world": {"event_bytes": 16 * 1024 * 1024}}
+    files = puppet.files(effects=(puppet.ECHO, ONCE), limits=limits)
     nodes = json.loads(files["m.air.json"])
     for node in nodes:
         if node.get("name") == ONCE:
@@ -146,18 +160,54 @@ class Load:
             return
 
 
+class Victim(Protocol):
+    """A fault happens to it, and is over again."""
+
+    def hit(self) -> None: ...
+
+    def heal(self) -> None: ...
+
+
 @dataclass(frozen=True)
-class Victim:
-    """A process, and how it starts again after a kill."""
+class ProcessVictim:
+    """A process, and how it starts again after a kill. If it ``is_spared``, it is suspended."""
 
     process: subprocess.Popen[bytes]
     start_again: Callable[[], object]
+    is_spared: bool
+
+    def hit(self) -> None:
+        self.process.send_signal(signal.SIGSTOP if self.is_spared else signal.SIGKILL)
+
+    def heal(self) -> None:
+        if self.is_spared:
+            self.process.send_signal(signal.SIGCONT)
+        else:
+            self.process.wait()
+            self.start_again()
+
+
+@dataclass(frozen=True)
+class NetworkVictim:
+    """The network of a node."""
+
+    network: NodeNetwork
+    cut: Cut
+
+    def hit(self) -> None:
+        self.network.tear(self.cut)
+
+    def heal(self) -> None:
+        self.network.mend()
 
 
 class MatrixCluster:
-    """The servers of ``servers`` and the nodes a, b and c, which ``begin`` starts."""
+    """The servers of ``servers`` and the nodes a, b and c, which ``begin`` starts. Each node
+    reaches the servers by a network of its own, which ends with ``stack``."""
 
-    def __init__(self, servers: Servers, top: Path, begin: Callable[..., NodeProcess]) -> None:
+    def __init__(
+        self, servers: Servers, top: Path, begin: Callable[..., NodeProcess], stack: ExitStack
+    ) -> None:
         self.books = top / "books.txt"
         self.books.touch()
         self.acknowledged: list[str] = []
@@ -171,8 +221,16 @@ class MatrixCluster:
         assert made_world.code == 0, made_world.err
         self._stream = replica_of(first).stream
         self.folders = [first, *(joined(first, top / name, name) for name in ("b", "c"))]
+        ports = [server.ports.client for server in servers.servers]
+        self._networks = {
+            folder: stack.enter_context(NodeNetwork(ports)) for folder in self.folders
+        }
         self.nodes: dict[Path, NodeProcess] = {}
-        for folder in self.folders:
+        for folder, network in self._networks.items():
+            replica = replica_of(folder)
+            address = replace(replica.address, servers=network.servers)
+            with open_folder(folder).open_plain() as plain:
+                replace(replica, address=address).write(plain)
             self._start(folder)
         self.wait_for_roles()
         with open_writer(first) as writer:
@@ -202,32 +260,44 @@ class MatrixCluster:
     def strike(self, fault: Fault) -> None:
         """Let a fault happen at its moment, and wait until the world works as before."""
         self._rounds += 1
-        victims = list(self._victims(fault.target))
+        victims = list(self._victims(fault))
         with Load(self.folders, f"r{self._rounds}") as load:
             if fault.moment != IDLE:
                 load.wait_for_more()
-                with self._snapshots() if fault.moment == SNAPSHOT else _nothing():
-                    self._hit(victims, fault.pause_s)
+                with self._moments(fault.moment):
+                    self._hit(victims, fault)
                 load.wait_for_more()
         if fault.moment == IDLE:
             self.wait_until_idle()
-            self._hit(victims, fault.pause_s)
+            self._hit(victims, fault)
         self.acknowledged += load.acknowledged
         self.wait_for_roles()
 
-    def _victims(self, target: str) -> Iterator[Victim]:
+    def _victims(self, fault: Fault) -> Iterator[Victim]:
+        target, is_spared = fault.target, fault.pause_s is not None
         owner = self.owner
         if target in (OWNER, OWNER_AND_LEADER):
-            yield self._node_victim(owner)
+            yield self._node_victim(owner, is_spared)
         if target == STANDBY:
-            yield self._node_victim(next(node for node in self.nodes.values() if node is not owner))
-        if target in (LEADER, OWNER_AND_LEADER):
-            server = self._servers.named(self._leader())
-            assert server.process is not None
-            yield Victim(server.process, lambda: self._servers.restart(server))
+            standby = next(node for node in self.nodes.values() if node is not owner)
+            yield self._node_victim(standby, is_spared)
+        if target in (OWNER_NETWORK, STANDBY_NETWORK):
+            is_of_owner = target == OWNER_NETWORK
+            node = next(node for node in self.nodes.values() if (node is owner) is is_of_owner)
+            yield NetworkVictim(self._networks[node.folder], fault.cut)
+        if target in (LEADER, OWNER_AND_LEADER, TWO_SERVERS):
+            leader = self._servers.named(self._leader())
+            yield self._server_victim(leader, is_spared)
+        if target == TWO_SERVERS:
+            other = next(server for server in self._servers.servers if server is not leader)
+            yield self._server_victim(other, is_spared)
 
-    def _node_victim(self, node: NodeProcess) -> Victim:
-        return Victim(node.process, lambda: self._start(node.folder))
+    def _node_victim(self, node: NodeProcess, is_spared: bool) -> Victim:
+        return ProcessVictim(node.process, lambda: self._start(node.folder), is_spared)
+
+    def _server_victim(self, server: LocalServer, is_spared: bool) -> Victim:
+        assert server.process is not None
+        return ProcessVictim(server.process, lambda: self._servers.restart(server), is_spared)
 
     def _leader(self) -> str:
         """The server that leads the stream."""
@@ -242,34 +312,34 @@ class MatrixCluster:
             connection.close()
 
     @staticmethod
-    def _hit(victims: list[Victim], pause_s: float | None) -> None:
-        number = signal.SIGKILL if pause_s is None else signal.SIGSTOP
+    def _hit(victims: list[Victim], fault: Fault) -> None:
         for victim in victims:
-            os.kill(victim.process.pid, number)
-        time.sleep(DOWN_S if pause_s is None else pause_s)
+            victim.hit()
+        time.sleep(DOWN_S if fault.pause_s is None else fault.pause_s)
         for victim in victims:
-            if pause_s is None:
-                victim.process.wait()
-                victim.start_again()
-            else:
-                os.kill(victim.process.pid, signal.SIGCONT)
+            victim.heal()
 
     @contextmanager
-    def _snapshots(self) -> Iterator[None]:
-        """Take one snapshot after the other during the block."""
+    def _moments(self, moment: str) -> Iterator[None]:
+        """Do one thing after the other during the block: take snapshots, or send large values."""
+        action = {SNAPSHOT: self._take_snapshot, LARGE_VALUES: self._send_large}.get(moment)
+        if action is None:
+            yield
+            return
         over, has_begun = threading.Event(), threading.Event()
 
-        def take_all() -> None:
-            while not over.is_set():
+        def repeat() -> None:
+            for number in itertools.count():
                 for folder in self.folders:
                     has_begun.set()
                     try:
-                        with open_writer(folder, connect_s=1.0) as writer:
-                            writer.snapshot()
+                        action(folder, f"large-{self._rounds}-{number}")
                     except AosError:
                         time.sleep(0.05)
+                    if over.is_set():
+                        return
 
-        thread = threading.Thread(target=take_all)
+        thread = threading.Thread(target=repeat)
         thread.start()
         has_begun.wait()
         try:
@@ -277,6 +347,22 @@ class MatrixCluster:
         finally:
             over.set()
             thread.join()
+
+    @staticmethod
+    def _take_snapshot(folder: Path, _: str) -> None:
+        with open_writer(folder, connect_s=1.0) as writer:
+            writer.snapshot()
+
+    def _send_large(self, folder: Path, name: str) -> None:
+        """Send a large event to an instance of its own. The step ignores the value."""
+        item = Item(
+            schema=puppet.DO,
+            value=encode({"key": name, "out": bytes(LARGE_BYTES), "trap": True}),
+            submission_id=name,
+        )
+        [answer] = send(folder, [item], busy_s=0.5)
+        assert is_in_journal(answer), answer
+        self.acknowledged.append(name)
 
     def wait_until_idle(self) -> None:
         """Wait until no effect is open, and every node has the whole journal."""
@@ -297,8 +383,3 @@ class MatrixCluster:
         owner = self.owner
         for node in [*(node for node in self.nodes.values() if node is not owner), owner]:
             assert node.stop() == 0, node.output
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield

@@ -27,7 +27,7 @@ from aos.store.log.logged_store import LoggedStore
 from tests.cli.shell import Result, here, start
 from tests.nats_servers import Servers
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 LEASE_S = 2
 
 

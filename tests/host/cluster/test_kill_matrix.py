@@ -4,19 +4,24 @@ reads what is left (spec/cluster.md, CL-183, CL-184)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.host.cluster.kill_matrix import (
     IDLE,
+    LARGE_VALUES,
     LEADER,
     LOAD,
     ONCE,
     OWNER,
     OWNER_AND_LEADER,
+    OWNER_NETWORK,
     SNAPSHOT,
     STANDBY,
+    STANDBY_NETWORK,
+    TWO_SERVERS,
     Fault,
     MatrixCluster,
 )
@@ -29,6 +34,7 @@ from tests.host.cluster.outside_checker import (
     read_books,
     replayed,
 )
+from tests.host.cluster.torn_network import Cut
 from tests.nats_servers import Servers
 from tests.run_seed import run_seed
 from tests.tools import long_form
@@ -36,15 +42,28 @@ from tests.tools import long_form
 Run = Callable[..., NodeProcess]
 
 MATRIX = {
-    OWNER: ((LOAD, 4.0), (SNAPSHOT, 12.0), (IDLE, 3.0)),
-    STANDBY: ((LOAD, 3.0), (SNAPSHOT, 1.0), (IDLE, 6.0)),
-    LEADER: ((LOAD, 6.0), (SNAPSHOT, 2.0), (IDLE, 12.0)),
+    OWNER: ((LOAD, 4.0), (SNAPSHOT, 12.0), (LARGE_VALUES, 6.0), (IDLE, 3.0)),
+    STANDBY: ((LOAD, 3.0), (SNAPSHOT, 1.0), (LARGE_VALUES, 2.0), (IDLE, 6.0)),
+    LEADER: ((LOAD, 6.0), (SNAPSHOT, 2.0), (LARGE_VALUES, 3.0), (IDLE, 12.0)),
     OWNER_AND_LEADER: ((LOAD, 8.0), (SNAPSHOT, 4.0), (IDLE, 1.0)),
+    TWO_SERVERS: ((LOAD, 5.0), (IDLE, 2.0)),
 }
 """For each role the moments, each with the seconds of a pause. There is also a kill at each."""
 
+TORN = {
+    OWNER_NETWORK: ((LOAD, 4.0), (LARGE_VALUES, 5.0), (IDLE, 3.0)),
+    STANDBY_NETWORK: ((LOAD, 3.0), (LARGE_VALUES, 2.0)),
+}
+"""For each network the moments, each with the seconds for which it is torn, in each way."""
+
+TARGETS = (*MATRIX, *TORN)
+
 
 def faults_of(target: str) -> list[Fault]:
+    if target in TORN:
+        return [
+            Fault(target, torn_s, moment, cut) for moment, torn_s in TORN[target] for cut in Cut
+        ]
     return [
         Fault(target, pause_s, moment)
         for moment, longest_s in MATRIX[target]
@@ -55,9 +74,12 @@ def faults_of(target: str) -> list[Fault]:
 def survives(top: Path, run: Run, faults: Sequence[Fault]) -> None:
     """Let the faults happen to a new world, one after the other, and check the result."""
     top.mkdir()
-    with Servers(top / "servers", count=3) as servers:
+    # A node knows the servers by its own network alone.
+    alone = {"cluster": {"no_advertise": True}}
+    with ExitStack() as stack:
+        servers = stack.enter_context(Servers(top / "servers", count=3, extra=alone))
         servers.start()
-        cluster = MatrixCluster(servers, top, run)
+        cluster = MatrixCluster(servers, top, run, stack)
         for fault in faults:
             cluster.strike(fault)
         cluster.stop()
@@ -73,13 +95,13 @@ def survives(top: Path, run: Run, faults: Sequence[Fault]) -> None:
 def test_a_world_survives_faults_of_its_processes(tmp_path: Path, run: Run) -> None:  # CL-183
     """The fault that finds most, and another one each day."""
     worst = Fault(OWNER_AND_LEADER, None, LOAD)
-    others = [fault for target in MATRIX for fault in faults_of(target) if fault != worst]
+    others = [fault for target in TARGETS for fault in faults_of(target) if fault != worst]
     survives(tmp_path / "w", run, [worst, others[run_seed() % len(others)]])
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not long_form(), reason="the long form has all faults: five minutes")
-@pytest.mark.parametrize("target", MATRIX)
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_world_survives_each_fault_at_each_moment(  # CL-183
     target: str, tmp_path: Path, run: Run
 ) -> None:

@@ -502,8 +502,9 @@ class Member:
                 if child.is_over:
                     del self.children[name]
             time.sleep(0.05)
-        if self._revision:
-            with contextlib.suppress(BucketUnreachable):  # the others notice its silence
+        with contextlib.suppress(BucketUnreachable):  # the others notice its silence
+            own = member_beats(self._beats).get(self._settings.name)
+            if own is not None and own[0].instance == self.instance:
                 self._beats.remove(member_key(self._settings.name))
 
     def _report(self, kind: str, text: str) -> None:

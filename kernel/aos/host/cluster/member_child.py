@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import BadUsage, Unavailable
-from aos.host.executors.supervisor import BACKOFF_S_MAX, QUICK_S
 from aos.host.folder.folder import WORLD_FILE
 from aos.shell_text import shell_word
 from aos.store.plain_files import PlainFolder
@@ -31,6 +30,12 @@ LOCK: Final = ".lock"
 
 BACKOFF_S: Final = 0.5
 """Pause before a process that died is started again, in seconds; each quick death doubles it."""
+
+BACKOFF_S_MAX: Final = 5.0
+"""The longest pause."""
+
+QUICK_S: Final = 10.0
+"""A process that died within this time of its start died quickly."""
 
 STOP_S: Final = 30.0
 """Seconds that a process may take to stop, before it is killed."""

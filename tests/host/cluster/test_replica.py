@@ -277,6 +277,10 @@ def test_an_owner_calls_no_node_that_cannot_take_over(  # CL-226
     with pytest.raises(Refused, match=r"earlier release .*found 0\.0\.9"):
         a.replica.call_next("c")
 
+    a.bucket.is_away = True
+    with pytest.raises(Unavailable, match="the bucket does not answer"):
+        a.replica.call_next("b")
+    a.bucket.is_away = False
     a.replica.call_next("b")
     with pytest.raises(Refused, match=r"to another node already.*found b"):
         a.replica.call_next("c")

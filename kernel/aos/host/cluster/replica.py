@@ -493,8 +493,8 @@ class Replica:
         if written_ns is None:
             raise Unavailable("this node does not know whether it owns the world (try again)")
         self._check_called(node, written_ns)
-        self._to = node
         self._beats.renew(self.store.end, to=node)
+        self._to = node
         return True
 
     def _check_called(self, node: str, written_ns: int) -> None:

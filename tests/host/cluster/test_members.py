@@ -46,7 +46,7 @@ def waits(condition: Callable[[], object], reason: Callable[[], str] = lambda: "
     until_s = time.monotonic() + LONG_S
     while not condition():
         assert time.monotonic() < until_s, f"it takes too long: {reason()}"
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 class MemberProcess:
@@ -218,6 +218,7 @@ def test_a_world_is_moved_by_hand_and_events_are_acknowledged_again_at_once(  # 
             if is_there:
                 longest_s = max(longest_s, time.monotonic() - last_s)
                 last_s = time.monotonic()
+            time.sleep(0.05)
             if move.poll() is not None:
                 here("cluster", "move", name, "--to", to, *store)
         move.wait()

@@ -117,7 +117,7 @@ class MemberSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _HeldWorld:
+class _KeyedWorld:
     """A registered world whose key this member has, in the folder ``keys``."""
 
     registration: WorldRegistration
@@ -144,7 +144,7 @@ class _Look:
 class _Move:
     """A move to this member that is under way."""
 
-    world: _HeldWorld
+    world: _KeyedWorld
     former: str
     asking: Future[None]
     end_s: float
@@ -166,7 +166,7 @@ class Member:
         self._revision = 0
         self._living = LivingMembers()
         self._seen: frozenset[str] = frozenset()
-        self._held: dict[str, _HeldWorld] = {}
+        self._keyed_worlds: dict[str, _KeyedWorld] = {}
         self._without_key: dict[str, Hash] = {}
         self._look_s = self._beat_s = 0.0
         self._answered_s = settings.now_s()
@@ -212,7 +212,7 @@ class Member:
         try:
             look = self._looked(self._replaced_beat())
             if look is not None and now_s >= self._look_s:
-                self._look_s = now_s + len(self._held) / WORLDS_PER_SECOND
+                self._look_s = now_s + len(self._keyed_worlds) / WORLDS_PER_SECOND
                 self._place(look)
             if self._shown.get("servers"):
                 self._show("servers", "the servers answer again")
@@ -235,7 +235,9 @@ class Member:
             name=settings.name,
             instance=self.instance,
             standbys=settings.standbys,
-            worlds=tuple(held.registration.world for held in self._held.values()),
+            worlds=tuple(
+                keyed_world.registration.world for keyed_world in self._keyed_worlds.values()
+            ),
             seen=tuple(sorted(self._seen)[:SEEN_MAX]),
         ).to_bytes()
         try:
@@ -264,9 +266,9 @@ class Member:
             round(self._settings.now_s() * SECOND_NS),
         )
         entries = dict(self._worlds.entries())
-        is_first = not self._held and not self._without_key
-        self._hold(entries)
-        if is_first and self._held:
+        is_first = not self._keyed_worlds and not self._without_key
+        self._find_keys(entries)
+        if is_first and self._keyed_worlds:
             self._beat_s = 0.0
             return None
         drains = {
@@ -300,9 +302,9 @@ class Member:
         names = [f"{name} (draining)" if name in drains else name for name in sorted(living)]
         self._show("members", f"members: {', '.join(names)}")
 
-    def _hold(self, entries: Mapping[str, BucketEntry]) -> None:
+    def _find_keys(self, entries: Mapping[str, BucketEntry]) -> None:
         """Find the registered worlds whose key is here."""
-        held: dict[str, _HeldWorld] = {}
+        keyed_worlds: dict[str, _KeyedWorld] = {}
         self._without_key = {}
         for name, entry in entries.items():
             if name.startswith(f"{RESERVED}."):
@@ -315,7 +317,7 @@ class Member:
             if registration.taken_by is not None or registration.name != name:
                 continue
             world = self._with_key(registration)
-            if world is None or len(held) == WORLDS_MAX:
+            if world is None or len(keyed_worlds) == WORLDS_MAX:
                 self._without_key[name] = registration.world
                 reason = (
                     f"its key is not in {self._settings.keys}"
@@ -325,21 +327,21 @@ class Member:
                 self._show(f"world {name}", f"world {name}: {reason}: it is left alone")
             else:
                 self._show(f"world {name}", "")
-                held[name] = world
-        self._held = held
+                keyed_worlds[name] = world
+        self._keyed_worlds = keyed_worlds
 
-    def _with_key(self, registration: WorldRegistration) -> _HeldWorld | None:
+    def _with_key(self, registration: WorldRegistration) -> _KeyedWorld | None:
         """The world with its key, from the folder of its name, or from the folder of all keys."""
-        former = self._held.get(registration.name)
+        former = self._keyed_worlds.get(registration.name)
         if former is not None and registration.is_of(former.world_key):
-            return _HeldWorld(registration=registration, key=former.key, keys=former.keys)
+            return _KeyedWorld(registration=registration, key=former.key, keys=former.keys)
         for keys in (self._settings.keys / registration.name, self._settings.keys):
             try:
                 key = read_key(keys / WORLD_KEY)
             except AosError:
                 continue
             if registration.is_of(key.verify_key.encode()):
-                return _HeldWorld(registration=registration, key=key, keys=keys)
+                return _KeyedWorld(registration=registration, key=key, keys=keys)
         return None
 
     # The placement
@@ -347,13 +349,17 @@ class Member:
     def _place(self, look: _Look) -> None:
         nodes = {
             name: read_nodes(
-                self._beats, held.registration.stream, held.registration.world, held.world_key,
+                self._beats,
+                keyed_world.registration.stream,
+                keyed_world.registration.world,
+                keyed_world.world_key,
                 look.now_ns,
             )
-            for name, held in self._held.items()
-        }  # fmt: skip
+            for name, keyed_world in self._keyed_worlds.items()
+        }
         placements = {
-            name: self._placement(look, held, nodes[name]) for name, held in self._held.items()
+            name: self._placement(look, keyed_world, nodes[name])
+            for name, keyed_world in self._keyed_worlds.items()
         }
         for name, placement in placements.items():
             if self._settings.name in placement.members and name not in self.children:
@@ -363,8 +369,8 @@ class Member:
                 self._stop_if_left(child, placements.get(name), nodes.get(name))
         self._move_here(placements, nodes)
 
-    def _placement(self, look: _Look, held: _HeldWorld, nodes: WorldNodes) -> Placement:
-        registration = held.registration
+    def _placement(self, look: _Look, keyed_world: _KeyedWorld, nodes: WorldNodes) -> Placement:
+        registration = keyed_world.registration
         world, node = look.preferences.get(registration.name, (registration.world, None))
         preferred = node if world == registration.world else None
         is_outside = preferred is not None and preferred not in look.living
@@ -376,11 +382,11 @@ class Member:
         )
 
     def _start(self, name: str) -> None:
-        held, settings = self._held[name], self._settings
+        keyed_world, settings = self._keyed_worlds[name], self._settings
         self.children[name] = WorldChild(
             name,
             settings.folder,
-            settings.commands(name, settings.folder / name, held.keys),
+            settings.commands(name, settings.folder / name, keyed_world.keys),
             report=settings.report,
             now_s=settings.now_s,
         )
@@ -416,9 +422,9 @@ class Member:
 
     def _forget_beat(self, name: str) -> None:
         """Remove the beat of a node that this member has stopped for good."""
-        held = self._held.get(name)
-        if held is not None:
-            key = f"{held.registration.stream}.standby.{self._settings.name}"
+        keyed_world = self._keyed_worlds.get(name)
+        if keyed_world is not None:
+            key = f"{keyed_world.registration.stream}.standby.{self._settings.name}"
             with contextlib.suppress(BucketUnreachable):  # a check reports it as silent
                 self._beats.remove(key)
 
@@ -442,19 +448,19 @@ class Member:
         if not ready:
             return
         world = min(ready, key=lambda world: (self._tried_s.get(world, 0.0), world))
-        held, owner = self._held[world], nodes[world].owner
+        keyed_world, owner = self._keyed_worlds[world], nodes[world].owner
         assert owner is not None, "a ready world has an owner"
-        if not self._has_turn(held):
+        if not self._has_turn(keyed_world):
             return
         now_s = self._tried_s[world] = self._settings.now_s()
         self._move = _Move(
-            world=held,
+            world=keyed_world,
             former=owner.node,
-            asking=self._ask_hand_over(held.registration, held.world_key, name),
+            asking=self._ask_hand_over(keyed_world.registration, keyed_world.world_key, name),
             end_s=now_s + MOVE_TIMEOUT_S,
         )
 
-    def _has_turn(self, held: _HeldWorld) -> bool:
+    def _has_turn(self, keyed_world: _KeyedWorld) -> bool:
         """Whether this member may begin a move now: none of all members has, for some time. Note
         that this one does."""
         entry, beat = self._beats.get(LAST_MOVE), self._beats.get(member_key(self._settings.name))
@@ -462,7 +468,7 @@ class Member:
             passed_ns = beat.written_ns - entry.written_ns
             if passed_ns < self._settings.move_every_s * SECOND_NS:
                 return False
-        value = move_value(self._settings.name, held.registration.world, self._settings.name)
+        value = move_value(self._settings.name, keyed_world.registration.world, self._settings.name)
         try:
             if entry is None:
                 self._beats.create(LAST_MOVE, value)
@@ -503,8 +509,8 @@ class Member:
                     del self.children[name]
             time.sleep(0.05)
         with contextlib.suppress(BucketUnreachable):  # the others notice its silence
-            own = member_beats(self._beats).get(self._settings.name)
-            if own is not None and own[0].instance == self.instance:
+            last_beat = member_beats(self._beats).get(self._settings.name)
+            if last_beat is not None and last_beat[0].instance == self.instance:
                 self._beats.remove(member_key(self._settings.name))
 
     def _report(self, kind: str, text: str) -> None:

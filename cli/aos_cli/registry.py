@@ -242,7 +242,7 @@ COMMANDS: Final = (
         "cluster_serve:serve",
     ),
     Command(
-        "cluster move", RUN, "Hand a world over to another of its nodes, within a second.",
+        "cluster move", RUN, "Hand a world over to another of its nodes.",
         ("aos cluster move shop --to b", "aos cluster move shop --undo"), "cluster_move:move",
     ),
     Command(

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 from aos.errors import BadUsage
 from aos.host.cluster.connecting import bucket_replicas
 from aos.host.cluster.joining import check_node_name
-from aos.host.cluster.member import MOVE_EVERY_S, Member, MemberSettings
+from aos.host.cluster.member import MOVE_EVERY_S, ClusterMember, MemberSettings
 from aos.host.cluster.member_child import ChildCommands, member_folder
 from aos.host.cluster.member_values import STANDBYS_MAX
 from aos.host.cluster.moving import ask_hand_over
@@ -143,7 +143,7 @@ def _run(connection: NatsConnection, settings: MemberSettings, stop: threading.E
             patience_s=HAND_OVER_SECONDS,
         )  # fmt: skip
 
-    member = Member(settings, worlds, beats, ask)
+    member = ClusterMember(settings, worlds, beats, ask)
     patiently(member.begin)
     name, address = settings.name, connection.address.text
     settings.report("serving", f"member {name} of {address} (Ctrl-C stops it and its worlds)")

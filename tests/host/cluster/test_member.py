@@ -14,7 +14,7 @@ from nacl.signing import SigningKey
 
 from aos.errors import Refused
 from aos.host.cluster.beating import Beats
-from aos.host.cluster.member import Member, MemberSettings
+from aos.host.cluster.member import ClusterMember, MemberSettings
 from aos.host.cluster.member_child import ChildCommands, WorldChild
 from aos.host.cluster.member_values import Preference, drain_key, drain_value, member_key
 from aos.host.cluster.placement import MemberView, place
@@ -55,11 +55,13 @@ class Account:
         keys.mkdir(parents=True)
         (keys / "world.key").touch(mode=0o600)
         (keys / "world.key").write_text(bytes(KEY).hex() + "\n")
-        self.members: list[Member] = []
+        self.members: list[ClusterMember] = []
         self.lines: list[str] = []
         self.asked: list[tuple[str, Future[None]]] = []
 
-    def member(self, name: str, *, keys: Path | None = None, move_every_s: float = 10) -> Member:
+    def member(
+        self, name: str, *, keys: Path | None = None, move_every_s: float = 10
+    ) -> ClusterMember:
         (self.folder / name).mkdir(exist_ok=True)
         settings = MemberSettings(
             name=name, folder=self.folder / name, keys=keys or self.folder / "keys",
@@ -71,7 +73,7 @@ class Account:
             self.asked.append((node, Future()))
             return self.asked[-1][1]
 
-        member = Member(settings, MemoryBucket(self.worlds), MemoryBucket(self.beats), ask)
+        member = ClusterMember(settings, MemoryBucket(self.worlds), MemoryBucket(self.beats), ask)
         member.begin()
         self.members.append(member)
         return member

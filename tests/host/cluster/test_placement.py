@@ -18,7 +18,7 @@ from aos.host.cluster.member_values import (
     read_member_beat,
     read_preference,
 )
-from aos.host.cluster.placement import MemberView, Placement, place, weight
+from aos.host.cluster.placement import MemberView, WorldPlacement, place, weight
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 
@@ -75,9 +75,11 @@ def test_the_highest_number_of_standbys_counts() -> None:  # CL-233
 def test_a_member_without_the_key_or_that_drains_gets_no_world() -> None:  # CL-233, CL-238
     [a, b] = members("a", "b")
     for other in (replace(b, worlds=frozenset()), replace(b, is_draining=True)):
-        assert place(WORLDS[0], [a, other]) == Placement(owner="a", members=("a",))
-    assert place(WORLDS[0], [replace(a, is_draining=True)]) == Placement(owner=None, members=())
-    assert place(WORLDS[0], []) == Placement(owner=None, members=())
+        assert place(WORLDS[0], [a, other]) == WorldPlacement(owner="a", members=("a",))
+    assert place(WORLDS[0], [replace(a, is_draining=True)]) == WorldPlacement(
+        owner=None, members=()
+    )
+    assert place(WORLDS[0], []) == WorldPlacement(owner=None, members=())
 
 
 def test_a_world_stays_where_an_operator_has_moved_it() -> None:  # CL-229

@@ -36,7 +36,7 @@ from aos.host.cluster.member_values import (
     read_preference,
 )
 from aos.host.cluster.moving import member_beats
-from aos.host.cluster.placement import MemberView, Placement, place
+from aos.host.cluster.placement import MemberView, WorldPlacement, place
 from aos.host.cluster.registration import WorldRegistration, read_registration
 from aos.host.cluster.world_nodes import WorldNodes, read_nodes
 from aos.host.folder.folder import WORLD_KEY, read_key
@@ -150,7 +150,7 @@ class _Move:
     end_s: float
 
 
-class Member:
+class ClusterMember:
     """Runs a member from ``begin`` on, by ``turn``, until ``close``. Used by one thread, the main
     one. ``worlds`` and ``beats`` are the buckets."""
 
@@ -369,7 +369,9 @@ class Member:
                 self._stop_if_left(child, placements.get(name), nodes.get(name))
         self._move_here(placements, nodes)
 
-    def _placement(self, look: _Look, keyed_world: _KeyedWorld, nodes: WorldNodes) -> Placement:
+    def _placement(
+        self, look: _Look, keyed_world: _KeyedWorld, nodes: WorldNodes
+    ) -> WorldPlacement:
         registration = keyed_world.registration
         world, node = look.preferences.get(registration.name, (registration.world, None))
         preferred = node if world == registration.world else None
@@ -392,7 +394,7 @@ class Member:
         )
 
     def _stop_if_left(
-        self, child: WorldChild, placement: Placement | None, nodes: WorldNodes | None
+        self, child: WorldChild, placement: WorldPlacement | None, nodes: WorldNodes | None
     ) -> None:
         """Stop the process of a world that is gone, or that other members have (CL-237)."""
         name = self._settings.name
@@ -431,7 +433,7 @@ class Member:
     # Moves
 
     def _move_here(
-        self, placements: Mapping[str, Placement], nodes: Mapping[str, WorldNodes]
+        self, placements: Mapping[str, WorldPlacement], nodes: Mapping[str, WorldNodes]
     ) -> None:
         """Have a world handed over to this member that should own it, one at a time."""
         if self._move is not None:

@@ -13,7 +13,7 @@ from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.member_values import PREFERENCES, MemberBeat, read_preference
 from aos.host.cluster.moving import drained, member_beats
 from aos.host.cluster.overview import STANDBY, ClusterReader, WorldOverview
-from aos.host.cluster.placement import MemberView, Placement, place
+from aos.host.cluster.placement import MemberView, WorldPlacement, place
 from aos.store.log.bucket import Bucket
 from aos.store.log.nats_bucket import BEATS, WORLDS
 from aos.store.log.nats_stream import bucket_stream
@@ -58,7 +58,7 @@ class MembersOverview:
         """The node to which an operator has moved a world."""
         return self.preferences.get(world.registration.world)
 
-    def placement(self, world: WorldOverview) -> Placement:
+    def placement(self, world: WorldOverview) -> WorldPlacement:
         """Where a world should be."""
         kept_at, living = self.kept_at(world), self.living
         is_member = kept_at in {member.beat.name for member in living}

@@ -51,7 +51,7 @@ TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovedWorld:
+class WorldMove:
     """``node`` owns the world ``name``. ``former`` is the owner before; the same one if nothing had
     to be done. ``is_kept``: members know that it is to stay there."""
 
@@ -106,7 +106,7 @@ class WorldMover:
         *,
         timeout_s: float = TIMEOUT_S,
         report: Callable[[str], None] = lambda _: None,
-    ) -> MovedWorld:
+    ) -> WorldMove:
         """Have ``node`` own the world. If the process is killed, the same call finishes it.
 
         Raises:
@@ -142,7 +142,7 @@ class WorldMover:
         self._keep(node, members)
         if former.node != node:
             self._await_owner(node, former.node, end_s)
-        return MovedWorld(
+        return WorldMove(
             name=registration.name, node=node, former=former.node, is_kept=bool(members)
         )
 

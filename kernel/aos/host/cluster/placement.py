@@ -27,7 +27,7 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class WorldPlacement:
     """The node that should own a world, None for any, and the members that should have a node of
     it, the owner first if it is a member."""
 
@@ -46,12 +46,12 @@ def place(
     *,
     preferred: str | None = None,
     is_outside: bool = False,
-) -> Placement:
+) -> WorldPlacement:
     """Place a world on the living ``members``. ``preferred`` is the node to which an operator has
     moved it; with ``is_outside``, that is the living node of no member."""
     candidates = [member for member in members if world in member.worlds and not member.is_draining]
     if not candidates:
-        return Placement(owner=None, members=())
+        return WorldPlacement(owner=None, members=())
     count = 1 + max(member.standbys for member in candidates)
     names = sorted(
         (member.name for member in candidates),
@@ -59,5 +59,5 @@ def place(
         reverse=True,
     )
     if preferred is not None and is_outside:
-        return Placement(owner=preferred, members=tuple(names[: count - 1]))
-    return Placement(owner=names[0], members=tuple(names[:count]))
+        return WorldPlacement(owner=preferred, members=tuple(names[: count - 1]))
+    return WorldPlacement(owner=names[0], members=tuple(names[:count]))

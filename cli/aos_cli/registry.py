@@ -238,11 +238,11 @@ COMMANDS: Final = (
     ),
     Command(
         "cluster serve", RUN, "Run this machine's share of all worlds of servers until Ctrl-C.",
-        ("aos cluster serve worlds --store nats://10.0.0.1 --name m1 --keys keys -- --lease 5",),
+        ("aos cluster serve worlds --store nats://10.0.0.1 --name m1 --keys keys --standbys 2",),
         "cluster_serve:serve",
     ),
     Command(
-        "cluster move", RUN, "Hand a world over to another of its nodes.",
+        "cluster move", RUN, "Move a world to another of its nodes.",
         ("aos cluster move shop --to b", "aos cluster move shop --undo"), "cluster_move:move",
     ),
     Command(

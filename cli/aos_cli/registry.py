@@ -237,6 +237,19 @@ COMMANDS: Final = (
         "cluster_check:check",
     ),
     Command(
+        "cluster serve", RUN, "Run this machine's share of all worlds of servers until Ctrl-C.",
+        ("aos cluster serve worlds --store nats://10.0.0.1 --name m1 --keys keys --standbys 2",),
+        "cluster_serve:serve",
+    ),
+    Command(
+        "cluster move", RUN, "Move a world to another of its nodes.",
+        ("aos cluster move shop --to b", "aos cluster move shop --undo"), "cluster_move:move",
+    ),
+    Command(
+        "cluster drain", RUN, "Move all worlds of a member away, or let it take its share again.",
+        ("aos cluster drain m1", "aos cluster drain m1 --undo"), "cluster_move:drain",
+    ),
+    Command(
         "cluster base", RUN, "Write a new base for nodes that join, and trim the log to it.",
         ("aos cluster base --world shop",), "cluster_folders:base",
     ),

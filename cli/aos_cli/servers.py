@@ -54,13 +54,7 @@ def replica_file(
     from aos.host.folder.replica_file import ReplicaFile  # noqa: PLC0415
     from aos.store.log.nats_address import NatsAddress  # noqa: PLC0415
 
-    if not monitors and not is_unverified:
-        raise BadUsage(
-            "it is not known whether the servers sync what they acknowledge",
-            expected="--monitor URL for each server, such as http://10.0.0.1:8222",
-            actual="none",
-            hint="or accept the loss of acknowledged records: --unverified-durability",
-        )
+    check_monitors(monitors, is_unverified=is_unverified)
     return ReplicaFile(
         address=NatsAddress.parse(url),
         stream="",
@@ -68,6 +62,17 @@ def replica_file(
         monitors=tuple(monitors or ()),
         unverified_durability=is_unverified,
     )
+
+
+def check_monitors(monitors: list[str] | None, *, is_unverified: bool) -> None:
+    """Raises: BadUsage: Nothing says whether the servers sync."""
+    if not monitors and not is_unverified:
+        raise BadUsage(
+            "it is not known whether the servers sync what they acknowledge",
+            expected="--monitor URL for each server, such as http://10.0.0.1:8222",
+            actual="none",
+            hint="or accept the loss of acknowledged records: --unverified-durability",
+        )
 
 
 def node_folder(path: Path) -> tuple[WorldFolder, ReplicaFile]:

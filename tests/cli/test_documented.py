@@ -31,7 +31,7 @@ WITHOUT_WORLD = {
     "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
     "aos verify-proof", "aos witness", "aos cosign", "aos key new", "aos key show",
     "aos keyring new", "aos keyring rotate", "aos keyring show", "aos keyring drop",
-    "aos cluster up", "aos cluster restore", "aos cluster forget", "aos join",
+    "aos cluster up", "aos cluster restore", "aos cluster forget", "aos cluster serve", "aos join",
     "aos world create", "aos world list", "aos world start", "aos world stop", "aos world remove",
 }  # fmt: skip
 VERBS = {

@@ -37,7 +37,7 @@ def up(
 ) -> None:
     program = find_nats_server()
     check_release(program)
-    with _stop_signal() as stop, LocalServers(folder, program, first_port=port) as servers:
+    with stop_signal() as stop, LocalServers(folder, program, first_port=port) as servers:
         servers.start(stop.is_set)
         if not stop.is_set():
             _show(servers, as_json=json)
@@ -91,7 +91,7 @@ def _report(server: LocalServer, program: Path, *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _stop_signal() -> Iterator[threading.Event]:
+def stop_signal() -> Iterator[threading.Event]:
     """An event that a signal to end sets."""
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

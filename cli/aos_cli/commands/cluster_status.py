@@ -3,6 +3,7 @@ to CL-173)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aos.host.cluster.cluster_documents import (
@@ -10,8 +11,14 @@ from aos.host.cluster.cluster_documents import (
     unreadable_document,
     world_document,
 )
+from aos.host.cluster.member_overview import (
+    member_document,
+    placement_document,
+    read_members,
+)
 from aos.host.cluster.overview import ClusterReader, WorldOverview
 from aos.read.lens.words import count, span_text
+from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
 from aos.store.log.nats_connection import NatsConnection
 from aos_cli.cluster_target import ClusterAddress, Credentials, cluster_target
 from aos_cli.options import DEFAULT_WORLD, Json, World
@@ -47,16 +54,64 @@ def status(
                 else:
                     worlds.append(reader.world(registration))
                     documents.append(world_document(worlds[-1]))
+        members = _members(reader, connection, worlds, documents)
     here = None if folder is None else folder_document(folder, worlds)
     if json:
-        print_json({"address": target.address.text, "here": here, "worlds": documents})
+        print_json(
+            {
+                "address": target.address.text,
+                "here": here,
+                "members": members,
+                "worlds": documents,
+            }
+        )
         return
     if target.address.name:
         _show_world(documents[0])
     else:
         _show_worlds(documents)
+    _show_members(members)
     if here is not None:
         _show_here(here)
+
+
+def _members(
+    reader: ClusterReader,
+    connection: NatsConnection,
+    worlds: Sequence[WorldOverview],
+    documents: Sequence[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The documents of the members. Those of the worlds get their placement."""
+    overview = read_members(
+        reader,
+        NatsBucket(connection, WORLDS, replicas=None),
+        NatsBucket(connection, BEATS, replicas=None),
+    )
+    by_name = {world.registration.name: world for world in worlds}
+    for document in documents:
+        if document["name"] in by_name:
+            document.update(placement_document(by_name[document["name"]], overview))
+    names = {world.registration.world: world.registration.name for world in worlds}
+    return [member_document(member, names) for member in overview.members]
+
+
+def _show_members(members: list[dict[str, Any]]) -> None:
+    if not members:
+        return
+    line()
+    columns = ["member", "state", "beat", "keys of worlds", "standbys"]
+    table(columns, map(_member_row, members), right_aligned=("keys of worlds", "standbys"))
+
+
+def _member_row(member: dict[str, Any]) -> list[str]:
+    state = "draining" if member["draining"] else "takes its share"
+    return [
+        member["name"],
+        "silent" if member["is_silent"] else state,
+        f"{span_text(member['beat_age_ns'])} ago",
+        str(len(member["worlds"])),
+        str(member["standbys"]),
+    ]
 
 
 def _show_world(document: dict[str, Any]) -> None:
@@ -70,6 +125,12 @@ def _show_world(document: dict[str, Any]) -> None:
     ]
     if embedded_at is not None:
         rows.append(("embedded", f"in the folder of node {embedded_at}; no node uses the servers"))
+    if document.get("placed_at"):
+        rows.append(("placed", ", ".join(document["placed_at"])))
+    if document.get("kept_at") is not None:
+        rows.append(("kept", f"at node {document['kept_at']}, to which an operator has moved it"))
+    if document.get("moving_to") is not None:
+        rows.append(("moves", f"to node {document['moving_to']}"))
     if log is not None:
         rows += [
             ("log", f"positions {log['first']:,} to {log['last']:,}, {log['bytes']:,} bytes"),
@@ -131,13 +192,18 @@ def _world_row(document: dict[str, Any]) -> list[str]:
         ]
     return [
         document["name"],
-        "-" if owner is None else f"{owner['node']}{_state(owner)}",
+        "-" if owner is None else f"{owner['node']}{_state(owner)}{_moving(document)}",
         "-" if owner is None else f"{span_text(owner['beat_age_ns'])} ago",
         ", ".join(f"{node['node']}{_state(node)}" for node in standbys) or "-",
         "-" if log is None else f"{log['last']:,}",
         "-" if log is None else f"{log['bytes']:,}",
         problem or "-",
     ]
+
+
+def _moving(document: dict[str, Any]) -> str:
+    to = document.get("moving_to")
+    return "" if to is None else f", moves to {to}"
 
 
 def _state(node: dict[str, Any]) -> str:

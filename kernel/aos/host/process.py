@@ -13,6 +13,7 @@ import json
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -351,6 +352,7 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
                     holds_lease=node.holds_lease,
                     lease_end_ns=node.lease_end_ns,
                     check_owns=store.check_owns,
+                    hand_over=node.hand_over,
                     more_status=lambda: {
                         "replica": replica_fields(replica, node.view(), is_owner=True)
                     },
@@ -425,9 +427,10 @@ class _OpenedWorld:
     """The parts of a world that this process has opened, and closes when the run has ended.
 
     ``host`` is the software that executes here, for the ``start`` record, unless the world
-    ``has_started``. The last five are for replicated worlds: whether tasks may be handed out now,
-    and until when; a look at the log that raises Deposed if another process owns the world;
-    further fields of the status; and a call before the socket is made.
+    ``has_started``. The last six are for replicated worlds: whether tasks may be handed out now,
+    and until when; a look at the log that raises Deposed if another process owns the world; a call
+    that hands the world over to another node; further fields of the status; and a call before the
+    socket is made.
     """
 
     folder: WorldFolder
@@ -440,6 +443,7 @@ class _OpenedWorld:
     holds_lease: Callable[[], bool] = lambda: True
     lease_end_ns: Callable[[], int | None] = lambda: None
     check_owns: Callable[[], None] | None = None
+    hand_over: Callable[[str], Future[None]] | None = None
     more_status: Callable[[], Mapping[str, Value]] = dict
     before_serving: Callable[[], None] = lambda: None
 
@@ -521,6 +525,7 @@ class _Run:
             more_status=opened.more_status,
             lease_end_ns=opened.lease_end_ns,
             check_owns=opened.check_owns,
+            hand_over=opened.hand_over,
             report=settings.report,
         )
 

@@ -19,9 +19,11 @@ END = LogEnd(position=7, seq=12, frame=content_hash(b"frame"))
 BEAT = Beat(world=WORLD, node="node-1", instance=b"i" * 16, inbox="aos.inbox.1", end=END)
 
 
-@pytest.mark.parametrize("released", [False, True])
-def test_a_beat_that_is_read_is_the_one_that_was_written(released: bool) -> None:  # CL-70
-    beat = replace(BEAT, released=released).signed(WORLD_KEY)
+@pytest.mark.parametrize(("released", "to"), [(False, None), (True, None), (True, "node-2")])
+def test_a_beat_that_is_read_is_the_one_that_was_written(  # CL-70, CL-226
+    released: bool, to: str | None
+) -> None:
+    beat = replace(BEAT, released=released, release="0.2.0", to=to).signed(WORLD_KEY)
     assert read_beat(beat.to_bytes(), WORLD, KEY) == beat
 
 
@@ -34,6 +36,7 @@ def test_a_beat_that_another_key_has_signed_is_none() -> None:  # CL-71
         replace(signed, inbox="other"), replace(signed, released=True),
         replace(signed, end=replace(END, position=8)), replace(signed, end=replace(END, seq=13)),
         replace(signed, end=replace(END, frame=content_hash(b"other"))),
+        replace(signed, release="9"), replace(signed, to="node-2"),
     ):  # fmt: skip
         assert read_beat(changed.to_bytes(), WORLD, KEY) is None
 
@@ -50,3 +53,5 @@ def test_other_bytes_are_no_beat() -> None:  # CL-71
         assert read_beat(other, WORLD, KEY) is None
     for node in ("", "a b", "a.b", "x" * 65):
         assert read_beat(replace(BEAT, node=node).signed(WORLD_KEY).to_bytes(), WORLD, KEY) is None
+    for changed in (replace(BEAT, to="a.b"), replace(BEAT, release="1\n2")):
+        assert read_beat(changed.signed(WORLD_KEY).to_bytes(), WORLD, KEY) is None

@@ -68,6 +68,12 @@ def test_a_world_that_is_released_is_taken_at_once() -> None:  # CL-82
     assert takes_over_after(replace(SILENT, is_released=True, rank=1)) == beats_to(RANK_NS)
 
 
+def test_a_world_that_is_released_for_another_node_is_left_to_it_for_the_lease() -> None:
+    # CL-227
+    seen = replace(SILENT, is_released=True, is_for_other=True)
+    assert takes_over_after(seen) == LEASE_NS
+
+
 def test_time_in_which_the_bucket_did_not_answer_is_not_counted() -> None:  # CL-83
     """While the servers elect a leader, no owner is deposed."""
     answered = [SILENT] * 5

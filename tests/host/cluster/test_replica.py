@@ -10,10 +10,18 @@ import pytest
 
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Start
-from aos.errors import Damage
+from aos.errors import Damage, Refused, Unavailable
 from aos.host.cluster.beating import Beats
 from aos.host.cluster.known_end import KnownEnd
-from aos.host.cluster.lease import AHEAD_NS, BEAT_NS, LEASE_NS, LOST_NS, NO_ROOM_NS, Decision
+from aos.host.cluster.lease import (
+    AHEAD_NS,
+    BEAT_NS,
+    CALLED_NS,
+    LEASE_NS,
+    LOST_NS,
+    NO_ROOM_NS,
+    Decision,
+)
 from aos.host.cluster.replica import Replica, ReplicaSettings, Role
 from aos.host.stamps import Sources
 from aos.store.errors import Deposed, NoRoom
@@ -211,6 +219,72 @@ def test_an_owner_whose_beat_was_replaced_learns_from_the_log(
     a.replica.restore()
     cluster.pass_time(1, a, b)
     assert starts(a.store) == ["a", "b"]
+
+
+def test_a_world_is_handed_over_to_the_node_that_was_called(  # CL-226, CL-227
+    cluster: Cluster, a: Node, b: Node
+) -> None:
+    c = cluster.node("c")
+    cluster.pass_time(5, a, b, c)
+    assert not a.replica.call_next("a"), "the owner itself"
+    assert a.replica.call_next("c")
+    assert a.replica.call_next("c"), "the same again"
+    cluster.pass_time(1, a, b, c)
+    assert (b.replica.turn_ns, c.replica.turn_ns) == (BEAT_NS, CALLED_NS)
+    a.replica.release()
+    cluster.pass_time(0.5, b, c)
+
+    assert [node.replica.role for node in (b, c)] == [Role.FOLLOWING, Role.OWNING]
+    assert starts(c.store) == ["a", "c"]
+
+
+def test_a_world_that_was_released_for_a_node_that_dies_is_taken_by_another_after_the_lease(
+    cluster: Cluster, a: Node, b: Node
+) -> None:  # CL-227
+    c = cluster.node("c")
+    cluster.pass_time(5, a, b, c)
+    a.replica.call_next("c")
+    a.replica.release()
+    roles = []
+    for seconds in (LEASE_NS / 10**9 - 0.5, 1):
+        cluster.pass_time(seconds, b)
+        roles.append(b.replica.role)
+    assert roles == [Role.FOLLOWING, Role.OWNING]
+
+
+def test_an_owner_calls_no_node_that_cannot_take_over(  # CL-226
+    cluster: Cluster, a: Node, b: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread() -> int:
+        raise LogUnreachable("the log does not answer")
+
+    c = cluster.node("c")
+    cluster.pass_time(5, a, b)
+    with pytest.raises(Refused, match=r"node z: no living standby has this name.* expected b\b"):
+        a.replica.call_next("z")
+
+    cluster.pass_time(1, c)
+    owner = a.own()
+    owner.apply()
+    owner.write()
+    with monkeypatch.context() as patch:
+        patch.setattr(c.replica.intake, "advance", unread)
+        cluster.pass_time(3, a, b, c)
+        with pytest.raises(Unavailable, match="node c: the standby is behind"):
+            a.replica.call_next("c")
+    c.replica._beats.program_release = "0.0.9"
+    cluster.pass_time(1, a, b, c)
+    with pytest.raises(Refused, match=r"earlier release .*found 0\.0\.9"):
+        a.replica.call_next("c")
+
+    a.bucket.is_away = True
+    with pytest.raises(Unavailable, match="the bucket does not answer"):
+        a.replica.call_next("b")
+    a.bucket.is_away = False
+    a.replica.call_next("b")
+    with pytest.raises(Refused, match=r"to another node already.*found b"):
+        a.replica.call_next("c")
+    assert a.replica.role is Role.OWNING
 
 
 def test_a_released_world_is_taken_by_another_node_at_once(

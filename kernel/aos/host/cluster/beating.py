@@ -12,6 +12,7 @@ from typing import Final
 
 from nacl.signing import SigningKey
 
+from aos import __version__
 from aos.errors import Refused
 from aos.host.cluster.beat import Beat, read_beat
 from aos.store.log.bucket import Bucket, BucketConflict, BucketEntry
@@ -90,8 +91,10 @@ class Beats:
         node: str,
         instance: bytes,
         inbox: str,
+        release: str = __version__,
     ) -> None:
         self.node = node
+        self.program_release = release
         self.instance = instance
         self._bucket = bucket
         self._world = world
@@ -127,19 +130,19 @@ class Beats:
         ``stand_by``."""
         self._take(self._owner_key, self._beat(end))
 
-    def renew(self, end: LogEnd) -> int | None:
+    def renew(self, end: LogEnd, *, to: str | None = None) -> int | None:
         """Replace the last beat of this owner; return the server's time of it. None if another
-        process has replaced it.
+        process has replaced it. ``to`` is the node to which this owner hands over.
 
         Raises:
             BucketUnreachable: It is unknown whether it was written.
         """
-        return self._replace_own(self._beat(end))
+        return self._replace_own(self._beat(end, to=to))
 
-    def release(self, end: LogEnd) -> None:
-        """Tell the standbys that this owner has stopped, unless another one is there already.
-        Raises BucketUnreachable."""
-        self._replace_own(self._beat(end, released=True))
+    def release(self, end: LogEnd, *, to: str | None = None) -> None:
+        """Tell the standbys that this owner has stopped, unless another one is there already. The
+        node ``to`` takes over, if it is named. Raises BucketUnreachable."""
+        self._replace_own(self._beat(end, released=True, to=to))
 
     def owner(self) -> ReadBeat:
         """Return the beat of the owner, for a standby. Raises as ``stand_by``."""
@@ -172,7 +175,7 @@ class Beats:
             if key.startswith(self._standbys)
         ]
 
-    def _beat(self, end: LogEnd, *, released: bool = False) -> bytes:
+    def _beat(self, end: LogEnd, *, released: bool = False, to: str | None = None) -> bytes:
         return (
             Beat(
                 world=self._world,
@@ -181,6 +184,8 @@ class Beats:
                 inbox=self._inbox,
                 end=end,
                 released=released,
+                release=self.program_release,
+                to=to,
             )
             .signed(self._key)
             .to_bytes()

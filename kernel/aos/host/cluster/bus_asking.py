@@ -37,6 +37,7 @@ _COMMANDS: Final = frozenset({"apply", "control", "governance"})
 _REPEATABLE: Final = frozenset(
     {
         *("send", "deliver", "module", "retry", "snapshot", "find", "blob", "head"),
+        "hand_over",
         *("manifest", "status", "work"),
     }
 )

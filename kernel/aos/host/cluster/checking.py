@@ -25,10 +25,11 @@ from aos.host.cluster.findings import (
     add_sync_findings,
     add_world_findings,
 )
+from aos.host.cluster.member_overview import add_member_findings, read_members, views_differ
 from aos.host.cluster.overview import UNCHECKED, ClusterReader, FolderOverview, WorldOverview
 from aos.host.cluster.registration import WorldRegistration
 from aos.store.log.nats_address import NatsAccess, NatsAddress
-from aos.store.log.nats_bucket import BEATS, WORLDS
+from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
 from aos.store.log.nats_connection import NatsConnection
 from aos.store.log.nats_durability import monitor_document
 from aos.store.log.nats_errors import JetStreamError
@@ -148,10 +149,29 @@ class ClusterCheck:
             add_world_findings(report, world, lambda name: _base_problem(reader, name))
             if world.registration.embedded_at is None:
                 self._check_end(reader, report, world)
+        self._check_members(reader, connection, report, worlds)
         if not self.unverified_durability or self.monitors:
             kinds = [finding.kind for finding in report.findings]
             silent = kinds.count(ClusterFindingKind.MONITOR_SILENT)
             add_sync_findings(report, replicas or servers, monitored, silent)
+
+    def _check_members(
+        self,
+        reader: ClusterReader,
+        connection: NatsConnection,
+        report: ClusterReport,
+        worlds: Sequence[WorldOverview],
+    ) -> None:
+        """Check the members. One that has just started or ended is not known to all of them yet, so
+        they are looked at again for some seconds."""
+        world_bucket = NatsBucket(connection, WORLDS, replicas=None)
+        beat_bucket = NatsBucket(connection, BEATS, replicas=None)
+        until = time.monotonic() + SHOWN_AGAIN_SECONDS
+        while views_differ(overview := read_members(reader, world_bucket, beat_bucket)):
+            if time.monotonic() >= until:
+                break
+            time.sleep(0.25)
+        add_member_findings(report, overview, worlds)
 
     def _worlds(self, reader: ClusterReader, report: ClusterReport) -> Iterator[WorldOverview]:
         names: Iterable[tuple[str, WorldRegistration | Damage]]

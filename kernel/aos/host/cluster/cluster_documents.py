@@ -99,6 +99,7 @@ def _node(node: NodeOverview, world: WorldOverview) -> dict[str, Any]:
         "is_silent": node.is_silent,
         "beat_age_ns": node.age_ns,
         "instance": beat.instance.hex(),
+        "release": beat.release,
         "inbox": excerpt(beat.inbox),
         "signature": node.signature,
         **_end(beat.end),

@@ -62,6 +62,10 @@ class ClusterFindingKind(enum.Enum):
     OWNER_MISSING = "owner_missing"
     OWNER_SILENT = "owner_silent"
     STANDBY_SILENT = "standby_silent"
+    MEMBER_VIEW = "member_view"
+    MEMBER_MISSING = "member_missing"
+    MEMBER_KEY = "member_key"
+    STANDBYS_FEW = "standbys_few"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

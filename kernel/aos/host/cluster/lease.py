@@ -44,6 +44,13 @@ LOOK_NS: Final = 5 * SECOND_NS
 """An owner that has not used the log for so long looks at it."""
 
 
+CALLED_NS: Final = SECOND_NS // 20
+"""The time between two turns of a node to which the owner hands over."""
+
+RECENT_BEATS: Final = 4
+"""A node to which an owner hands over has everything that the owner had so many beats ago."""
+
+
 def beat_ns(lease_ns: int) -> int:
     """The time between two beats of a node with this lease (CL-72)."""
     return min(BEAT_NS, lease_ns // BEATS_IN_LEASE)
@@ -91,7 +98,8 @@ class StandbyObservation:
 
     ``is_answered`` is whether the bucket has answered everything; without that, the other fields
     say nothing. ``ahead_ns`` is how far the wall clock is ahead of the server's. ``owner_revision``
-    is that of the owner's beat, 0 without one, and ``is_released`` whether that releases the world.
+    is that of the owner's beat, 0 without one, and ``is_released`` whether that releases the world;
+    ``is_for_other`` is whether it does so for another node.
     ``rank`` is the number of standbys that go before this one. ``reads_log`` is whether the log has
     answered, too. ``is_behind``: some node had a later
     end of the log than this node reads.
@@ -101,6 +109,7 @@ class StandbyObservation:
     ahead_ns: int = 0
     owner_revision: int = 0
     is_released: bool = False
+    is_for_other: bool = False
     rank: int = 0
     reads_log: bool = True
     is_behind: bool = False
@@ -124,7 +133,8 @@ def stand_by(
     )
     if next_watch.behind_ns >= LOST_NS:
         return next_watch, Decision.LOST_END
-    patience_ns = seen.rank * RANK_NS + (0 if seen.is_released else lease_ns)
+    is_free = seen.is_released and not seen.is_for_other
+    patience_ns = seen.rank * RANK_NS + (0 if is_free else lease_ns)
     may_own = seen.reads_log and not seen.is_behind and seen.ahead_ns <= AHEAD_NS
     if may_own and next_watch.silent_ns >= patience_ns:
         return next_watch, Decision.TAKE_OVER

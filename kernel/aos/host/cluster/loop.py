@@ -27,6 +27,10 @@ from aos.store.log.log import LogUnreachable
 
 T = TypeVar("T")
 
+CALL_BEATS: Final = 1.2
+"""How many intervals an owner runs on after it has called the node to which it hands over: that
+node's next turn is within one."""
+
 FOLLOW_S: Final = 0.05
 """Interval of looks at the log between two turns of a standby, in seconds."""
 
@@ -113,6 +117,10 @@ class NodeLoop:
         """Whether that has shown that it does not."""
         self._log_problem: AosError | None = None
         """Why the log cannot be used any more, as an owner has found out."""
+        self._calls: queue.SimpleQueue[tuple[str, Future[None]]] = queue.SimpleQueue()
+        """The nodes to which the world is to be handed over."""
+        self._leaves_s: float | None = None
+        """When this owner stops, because it has called another node."""
         self._errands: queue.SimpleQueue[Callable[[EntryIntake | None], None]] = queue.SimpleQueue()
         self._is_ended = False
         self._over = threading.Event()
@@ -145,6 +153,34 @@ class NodeLoop:
         if self._is_ended:
             self._run_errands()
         return future
+
+    def hand_over(self, node: str) -> Future[None]:
+        """Hand the world over to another node soon. Any thread may ask. The future is done once
+        that node was called; it raises as ``Replica.call_next``, and Unavailable if this node does
+        not own the world."""
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
+        self._calls.put((node, future))
+        self._wake.set()
+        if self._is_ended:
+            self._answer_calls(None)
+        return future
+
+    def _answer_calls(self, term: OwnerTerm | None) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                node, future = self._calls.get_nowait()
+                try:
+                    if term is None or term.is_over or self._over.is_set():
+                        raise Unavailable("this node does not own the world now (try again)")
+                    is_called = self._replica.call_next(node)
+                except AosError as problem:
+                    future.set_exception(problem)
+                    continue
+                if is_called and self._leaves_s is None:
+                    self._leaves_s = time.monotonic() + CALL_BEATS * self._replica.beat_ns / 1e9
+                    self._say(f"this node hands the world over to node {node}")
+                future.set_result(None)
 
     def _run_errands(self) -> None:
         follows = self._replica.role is Role.FOLLOWING and self._term is None
@@ -181,6 +217,7 @@ class NodeLoop:
             self._is_ended = True
             self._replica.close()
             self._run_errands()
+            self._answer_calls(None)
 
     def _end_term(self) -> None:
         """After a failure of this loop: wait until the engine has stopped, whose kernel's thread
@@ -196,14 +233,16 @@ class NodeLoop:
 
     def _follow(self) -> None:
         """Do one turn of a standby, then follow the log until the next one."""
-        until_s = time.monotonic() + self._replica.beat_ns / 1e9
+        began_s = time.monotonic()
         self._run_errands()
+        self._answer_calls(None)
         try:
             is_owner = self._turn()
             self._on_view(self._replica.view())
             if is_owner:
                 self._begin()
                 return
+            until_s = began_s + self._replica.turn_ns / 1e9
             while not self._over.wait(FOLLOW_S) and time.monotonic() < until_s:
                 self._run_errands()
                 if self._replica.follow():
@@ -234,7 +273,7 @@ class NodeLoop:
     def _begin(self) -> None:
         replica = self._replica
         self._term = OwnerTerm(replica.world(), replica.host, self._wake.set)
-        self._asked, self._is_deposed = None, False
+        self._asked, self._is_deposed, self._leaves_s = None, False, None
         self._run_errands()  # they are refused
         self._say("this node owns the world")
         self._begin_term(self._term)
@@ -250,6 +289,9 @@ class NodeLoop:
             return
         if self._over.is_set():
             term.stop()
+        self._answer_calls(term)
+        if self._leaves_s is not None and time.monotonic() >= self._leaves_s:
+            term.stop()
         decision = self._replica.own_turn()
         if decision is Decision.LOST_END:
             self._log_problem = self._log_problem or self._replica.lost_end()
@@ -260,8 +302,15 @@ class NodeLoop:
             self._asked = term.engine.between_groups(self._replica.store.check_owns)
             self._asked.add_done_callback(lambda _: self._wake.set())
         self._check_owns(term)
-        self._wake.wait(self._replica.beat_ns / 1e9)
+        self._wake.wait(self._pause_s())
         self._wake.clear()
+
+    def _pause_s(self) -> float:
+        beat_s = self._replica.beat_ns / 1e9
+        if self._leaves_s is None:
+            return beat_s
+        left_s = self._leaves_s - time.monotonic()
+        return min(beat_s, left_s) if left_s > 0 else beat_s
 
     def _check_owns(self, term: OwnerTerm) -> None:
         """Read the result of the look at the log, if there is one."""

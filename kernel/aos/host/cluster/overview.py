@@ -24,7 +24,7 @@ from aos.host.cluster.registration import WorldRegistration, read_registration
 from aos.host.folder.folder import open_folder
 from aos.host.folder.replica_file import ReplicaFile, find_replica
 from aos.store.lmdb_store import LOG_PLACE
-from aos.store.log.bucket import BucketEntry
+from aos.store.log.bucket import RESERVED, BucketEntry
 from aos.store.log.entry import FramesEntry, read_entry
 from aos.store.log.logged_store import LOG_DEAD, DeadMessages, LogEnd, LogPlace
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
@@ -116,6 +116,8 @@ class ClusterReader:
     def registrations(self) -> Iterator[tuple[str, WorldRegistration | Damage]]:
         """Yield the registration of each name, or why it is none. Raises BucketUnreachable."""
         for name, entry in [] if self._worlds is None else self._worlds.entries():
+            if name.startswith(f"{RESERVED}."):
+                continue  # of members and operators
             yield name, _registration(name, entry)
 
     def registration(self, name: str) -> WorldRegistration:

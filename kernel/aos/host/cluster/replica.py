@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -24,15 +26,17 @@ from aos.core.journal.frame import Head
 from aos.core.journal.inputs import StartInput
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed
-from aos.errors import Damage
+from aos.errors import Damage, Refused, Unavailable, either
 from aos.fastcore.core_choice import ChosenCore
 from aos.host.cluster.beat import Beat
 from aos.host.cluster.beating import Beats, ReadBeat
 from aos.host.cluster.following import EntryIntake, Fetch, no_others, open_world
 from aos.host.cluster.known_end import KnownEnd
 from aos.host.cluster.lease import (
+    CALLED_NS,
     LEASE_NS,
     LOST_NS,
+    RECENT_BEATS,
     Decision,
     OwnerObservation,
     StandbyObservation,
@@ -145,12 +149,22 @@ class Replica:
         self.host: Mapping[str, str] = settings.host
         """The ``host`` map of the last ``start`` record of this process."""
         self._owner: Beat | None = None
+        self._to: str | None = None
+        """The node to which this owner is about to hand over."""
+        self._recent_ends: deque[LogEnd] = deque(maxlen=RECENT_BEATS)
+        """The ends of the log in the last beats of this owner."""
         self._view = NodeView(role=self.role, stream=settings.stream)
 
     @property
     def beat_ns(self) -> int:
         """The time between two turns."""
         return beat_ns(self._settings.lease_ns)
+
+    @property
+    def turn_ns(self) -> int:
+        """The time until the next turn of a standby: short if the owner hands over to this node."""
+        is_called = self._owner is not None and self._owner.to == self._beats.node
+        return min(CALLED_NS, self.beat_ns) if is_called else self.beat_ns
 
     def view(self) -> NodeView:
         """Return how the node is now, in the thread that does its turns."""
@@ -299,6 +313,7 @@ class Replica:
             owner_revision=owner.revision,
             # A node that has released the world leaves it to the others.
             is_released=_is_released(owner) and not self._is_own(owner),
+            is_for_other=_is_for_other(owner, self._beats.node),
             rank=self._rank(others, owner, written_ns),
         )
         return seen, ends
@@ -308,7 +323,9 @@ class Replica:
 
     def _rank(self, others: list[ReadBeat], owner: ReadBeat, written_ns: int) -> int:
         """The number of living standbys whose name comes before that of this node. The process that
-        has released the world is none of them."""
+        has released the world is none of them; the node for which it did so goes first."""
+        if owner.beat is not None and owner.beat.released and owner.beat.to == self._beats.node:
+            return 0
         since_ns = written_ns - self._settings.lease_ns
         released_by = owner.beat.instance if owner.beat is not None and owner.beat.released else b""
         return sum(
@@ -382,6 +399,8 @@ class Replica:
             return False
         world.blobs.drop(sealed.blobs, durable=sealed.tip.seq)
         self._start = None
+        self._to = None
+        self._recent_ends.clear()
         self.role = Role.OWNING
         self.replace_beat()
         return True
@@ -421,7 +440,8 @@ class Replica:
             unused_ns=since(_latest(store.answered_ns, self._looked_ns)),
         )
         try:
-            written_ns = self._beats.renew(store.end)
+            written_ns = self._beats.renew(store.end, to=self._to)
+            self._recent_ends.append(store.end)
         except (BucketUnreachable, NoRoom):
             return own(seen)
         self.is_replaced = written_ns is None
@@ -450,11 +470,77 @@ class Replica:
             return None
         return _latest(self.store.answered_ns, self._beat_answered_ns)
 
+    def call_next(self, node: str) -> bool:
+        """Name the node to which this owner is about to hand over, in its beat: that node looks for
+        the release from then on (CL-226, CL-227). False if it is this node itself.
+
+        Raises:
+            Refused: No such standby lives, it has an earlier release of AOS, or another node was
+                called already. Nothing has changed.
+            Unavailable: It is behind, or the bucket does not answer.
+        """
+        assert self.role is Role.OWNING, "an owner hands over"
+        if node == self._beats.node:
+            return False
+        if self._to is not None and self._to != node:
+            raise Refused(
+                "the owner hands over to another node already",
+                location=f"node {self._beats.node}",
+                actual=self._to,
+                hint="wait until that node owns the world, then move it again",
+            )
+        written_ns = self._beats.renew(self.store.end, to=self._to)
+        if written_ns is None:
+            raise Unavailable("this node does not know whether it owns the world (try again)")
+        self._check_called(node, written_ns)
+        self._beats.renew(self.store.end, to=node)
+        self._to = node
+        return True
+
+    def _check_called(self, node: str, written_ns: int) -> None:
+        """Check that a node may take over now. Raises as ``call_next``."""
+        since_ns = written_ns - self._settings.lease_ns
+        reads = self._beats.standbys()
+        living = {
+            read.beat.node: read.beat
+            for read in reads
+            if read.beat is not None
+            and read.written_ns >= since_ns
+            and read.beat.instance != self._beats.instance
+        }
+        beat = living.get(node)
+        if beat is None:
+            raise Refused(
+                "no living standby has this name",
+                location=f"node {node}",
+                expected=either(sorted(living)) if living else "a standby, and none lives",
+                hint="start the node (aos run --world DIR), or make it (aos join)",
+            )
+        if is_earlier_release(beat.release, self._beats.program_release):
+            raise Refused(
+                "the standby has an earlier release of AOS than the owner, whose records it may "
+                "not know",
+                location=f"node {node}",
+                expected=self._beats.program_release,
+                actual=beat.release or "none",
+                hint="update it and start it again, then move the world",
+            )
+        position = self._recent_ends[0].position if self._recent_ends else 0
+        if beat.end.position < position:
+            raise Unavailable(
+                "the standby is behind, so the world would stop while it reads the log",
+                location=f"node {node}",
+                expected=f"position {position} of the log",
+                actual=str(beat.end.position),
+                hint="wait until it has followed the log: aos cluster status",
+            )
+
     def release(self) -> None:
-        """Release the world, after its engine has stopped: a standby takes over at once. If the
-        bucket does not answer, one takes over after the lease."""
+        """Release the world, after its engine has stopped: the node that was called, or any
+        standby, takes over at once. If the bucket does not answer, one takes over after the
+        lease."""
         with contextlib.suppress(BucketUnreachable, NoRoom):
-            self._beats.release(self.store.end)
+            self._beats.release(self.store.end, to=self._to)
         self.close()
 
 
@@ -464,3 +550,16 @@ def _latest(*times_ns: int | None) -> int | None:
 
 def _is_released(read: ReadBeat) -> bool:
     return read.beat is not None and read.beat.released
+
+
+def _is_for_other(read: ReadBeat, node: str) -> bool:
+    """Whether an owner has released the world for another node than this one."""
+    return read.beat is not None and read.beat.released and read.beat.to not in (None, node)
+
+
+def is_earlier_release(release: str, other: str) -> bool:
+    """Whether a release of AOS came before another one, by its numbers."""
+    numbers, other_numbers = (
+        [int(part) for part in re.findall("[0-9]+", text)] for text in (release, other)
+    )
+    return numbers < other_numbers

@@ -144,6 +144,14 @@ class ReplicaNode:
         future.set_exception(Unavailable("this node does not follow the world yet (try again)"))
         return future
 
+    def hand_over(self, node: str) -> Future[None]:
+        """As ``NodeLoop.hand_over``."""
+        if self._loop is not None:
+            return self._loop.hand_over(node)
+        future: Future[None] = Future()
+        future.set_exception(Unavailable("this node does not own the world yet (try again)"))
+        return future
+
     def lease_end_ns(self) -> int:
         """The time of the boot-time clock until which tasks may be handed out. Any thread may
         ask."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
@@ -87,6 +88,7 @@ OPS: Final = (  # H-53
     "attempt",
     "tell",
     "follow",
+    "hand_over",
     "manifest",
     "status",
     "work",
@@ -109,7 +111,7 @@ class Server:
     waits for one, it calls its argument, and ends if that raises.
     ``more_status`` returns further fields for the answer to ``status``; ``lease_end_ns`` is as for
     ``Followers``. Of a replicated world, ``check_owns`` reads the log between two groups, and
-    raises Deposed if another process owns the world.
+    raises Deposed if another process owns the world, and ``hand_over`` hands it over to a node.
     ``receipts`` takes the outcomes, attempts and stream frames of clients. With ``operator_key``,
     commands without a signature are signed with it. Without ``neighbours`` the world takes no
     deliveries.
@@ -136,6 +138,7 @@ class Server:
         more_status: Callable[[], Fields] = dict,
         lease_end_ns: Callable[[], int | None] = lambda: None,
         check_owns: Callable[[], None] | None = None,
+        hand_over: Callable[[str], Future[None]] | None = None,
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
@@ -154,6 +157,7 @@ class Server:
         self._collect = CollectRequests(engine.collecting, self._begin_marking, still_needed)
         self._work = work
         self._check_owns = check_owns
+        self._hand_over = hand_over
         self._more_status = more_status
         self._event_room, self._urgent_room = RoomQueue(busy_after_s), RoomQueue(busy_after_s)
         self.followers = Followers(engine, world, lease_end_ns=lease_end_ns)
@@ -246,6 +250,8 @@ class Server:
                 return self._run_again(request)
             case "settle" | "attempt" | "tell":
                 return await self._work_requests().answers(request)
+            case "hand_over":
+                return await self._handed_over(field(request, "to", str))
             case "manifest":
                 return self._manifest()
             case "status":
@@ -265,6 +271,12 @@ class Server:
         if spelt_for is not None and (manifest is None or manifest.hash != spelt_for):
             raise ManifestChanged("another manifest came into force; look at it and send again")
         return {"answers": answers_fields(await self._submit(events))}
+
+    async def _handed_over(self, node: str) -> Fields:
+        if self._hand_over is None:
+            raise BadUsage("hand_over: this world is not replicated")
+        await asyncio.wrap_future(self._hand_over(node))
+        return {"to": node}
 
     async def _control(self, request: Message) -> Answer:
         if self._operating is not None and self._operating.takes(request):

@@ -16,6 +16,9 @@ from aos.errors import Unavailable
 KEY: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 """The form of a key: names of letters, digits, ``_`` and ``-``, with dots between them."""
 
+RESERVED: Final = "_aos"
+"""The first name of keys that belong to no world (spec/cluster.md, CL-231)."""
+
 VALUE_BYTES_MAX: Final = 64 * 1024
 """The longest value."""
 
@@ -64,5 +67,6 @@ class Bucket(Protocol):
     def remove(self, key: str) -> None:
         """Remove the value of a key, whichever it is, if there is one. Raises BucketUnreachable."""
 
-    def entries(self) -> Iterator[tuple[str, BucketEntry]]:
-        """Yield each key with its value, ascending by key. Raises BucketUnreachable."""
+    def entries(self, below: str = "") -> Iterator[tuple[str, BucketEntry]]:
+        """Yield each key with its value, ascending by key; with ``below``, those of keys that begin
+        with that name and a dot alone. Raises BucketUnreachable."""

@@ -99,9 +99,10 @@ class MemoryBucket:
             raise BucketUnreachable("the bucket does not answer")
         self.shared.rows.pop(key, None)
 
-    def entries(self) -> Iterator[tuple[str, BucketEntry]]:
+    def entries(self, below: str = "") -> Iterator[tuple[str, BucketEntry]]:
         """As ``Bucket.entries``."""
-        yield from sorted(self._rows().items())
+        prefix = f"{below}." if below else ""
+        yield from sorted(row for row in self._rows().items() if row[0].startswith(prefix))
 
     def _rows(self) -> dict[str, BucketEntry]:
         if self.is_away:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from aos.errors import BadUsage
-from aos.store.log.bucket import KEY
+from aos.store.log.bucket import KEY, RESERVED
 from aos.store.plain_files import open_named
 
 CREDENTIALS_VARIABLE: Final = "AOS_NATS_CREDS"
@@ -69,6 +69,13 @@ class NatsAddress:
                 location=text,
                 expected="letters, digits, _ and -, with dots between them",
                 actual=repr(name),
+            )
+        if name == RESERVED or name.startswith(f"{RESERVED}."):
+            raise BadUsage(
+                "not a name of a world",
+                location=text,
+                expected=f"another name: those that begin with {RESERVED} are keys of AOS itself",
+                actual=name,
             )
         servers = tuple(_server(part, text) for part in hosts.split(","))
         return cls(servers=servers, name=name, is_tls=scheme == "tls")

@@ -18,7 +18,7 @@ CLIENT_OPS: Final = frozenset(
 )
 """Requests of any program that may publish to the inbox for clients."""
 
-NODE_OPS: Final = CLIENT_OPS | {"blob", "head", "deliver", "settle", "attempt", "tell"}
+NODE_OPS: Final = CLIENT_OPS | {"blob", "head", "deliver", "settle", "attempt", "tell", "http"}
 """Requests of the nodes of the world."""
 
 _COMMANDS: Final = frozenset({"apply", "control", "governance"})

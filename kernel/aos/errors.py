@@ -70,9 +70,12 @@ class Erased(Damage):
 
 
 class Unavailable(AosError):
-    """The world is busy, held by another process, or out of disk space. A retry may succeed."""
+    """The world is busy, held by another process, or out of disk space. A retry may succeed.
+
+    ``is_unsent`` is whether the input surely was not admitted; if not, that is not known."""
 
     exit_code = 4
+    is_unsent: bool = False
 
 
 def excerpt(text: str, *, characters_max: int = EXCERPT_CHARACTERS_MAX) -> str:

@@ -27,7 +27,7 @@ from aos.client import (
     node_connection,
     node_steps,
 )
-from aos.client.node_connection import NodeUnavailable
+from aos.client.node_connection import AddressList, NodeUnavailable
 from aos.client.requests import SharedRequests, request
 from aos.errors import BadUsage, Pruned, Refused, Unavailable
 from aos.values.cbor import encode
@@ -158,7 +158,8 @@ def unused_folder(tmp_path: Path) -> Path:
 def answering(handle: Callable[[httpx.Request], httpx.Response]) -> Client:
     """A client whose requests ``handle`` answers."""
     world = Client("http://node")
-    world._http = httpx.Client(base_url="http://node", transport=httpx.MockTransport(handle))
+    http = httpx.Client(base_url="http://node", transport=httpx.MockTransport(handle))
+    world._nodes = AddressList("http://node", lambda _: http)
     return world
 
 
@@ -396,10 +397,11 @@ def test_an_answer_that_does_not_end_is_given_up(
 
     async def asked() -> None:
         async with AsyncClient("http://node") as world:
-            world._http = httpx.AsyncClient(
+            http = httpx.AsyncClient(
                 base_url="http://node",
                 transport=httpx.MockTransport(lambda _: httpx.Response(200, stream=Body())),
             )
+            world._nodes = AddressList("http://node", lambda _: http)
             await world.seq()
 
     text = "more than 1,000 bytes" if most == 1_000 else "no whole answer after 0.3 s"

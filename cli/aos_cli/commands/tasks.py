@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from aos.client.node_connection import NodeAddress
 from aos.errors import BadUsage
 from aos.node.worker.node_requests import NodeRequests
 from aos.read.lens.words import count, span_text
@@ -78,7 +77,7 @@ def _change(node: str, path: str, intents: Sequence[str] | None) -> Mapping[str,
 
 async def _ask(node: str, path: str | None, words: Sequence[str] | None) -> Any:
     """Return the list of tasks; with a ``path``, the answer of a request about some of them."""
-    requests = NodeRequests(NodeAddress.read(node), token=node_token())
+    requests = NodeRequests(node, token=node_token())
     try:
         if path is not None and words is None:
             return await requests.post(path, {"all_parked": True})

@@ -13,6 +13,7 @@ import httpx
 
 from aos.client import node_steps as steps
 from aos.client.node_client import (
+    AWAY,
     EventStream,
     FollowedNode,
     check_served,
@@ -20,9 +21,11 @@ from aos.client.node_client import (
     unreachable,
 )
 from aos.client.node_connection import (
+    AddressList,
     AnswerParts,
     Certificate,
     NodeAddress,
+    NodeSite,
     NodeUnavailable,
     error_of,
     read_json,
@@ -46,18 +49,20 @@ class AsyncClient(AwaitedClient, SharedRequests):
         authorities: Path | str | None = None,
         certificate: Certificate | None = None,
     ) -> None:
-        address = NodeAddress.read(str(node))
-        self._address = address
-        transport = None
-        if address.socket is not None:
-            transport = httpx.AsyncHTTPTransport(uds=str(address.socket), verify=False)
-        self._http = httpx.AsyncClient(
-            base_url=address.base,
-            headers=token_headers(token),
-            transport=transport,
-            verify=tls_of(address, authorities, certificate),
-            trust_env=False,
-        )
+
+        def connect(address: NodeAddress) -> httpx.AsyncClient:
+            transport = None
+            if address.socket is not None:
+                transport = httpx.AsyncHTTPTransport(uds=str(address.socket), verify=False)
+            return httpx.AsyncClient(
+                base_url=address.base,
+                headers=token_headers(token),
+                transport=transport,
+                verify=tls_of(address, authorities, certificate),
+                trust_env=False,
+            )
+
+        self._nodes = AddressList(str(node), connect)
 
     async def instances(
         self, *, workflow: str | None = None, status: str | None = None
@@ -126,7 +131,8 @@ class AsyncClient(AwaitedClient, SharedRequests):
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        for site in self._nodes.sites:
+            await site.http.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -163,10 +169,27 @@ class AsyncClient(AwaitedClient, SharedRequests):
                     return
 
     async def _ask(self, request: steps.NodeRequest) -> NodeAnswer:
-        check_served(self._address)
+        result: NodeAnswer | NodeUnavailable
+        for site in self._nodes.tries():
+            try:
+                result = await self._ask_at(site, request)
+            except NodeUnavailable as away:
+                result = away
+            if isinstance(result, NodeUnavailable) or result.status == AWAY:
+                self._nodes.leave(site)
+            if not steps.may_ask_another(request.method, result):
+                break
+        if isinstance(result, NodeUnavailable):
+            raise result
+        return result
+
+    async def _ask_at(
+        self, site: NodeSite[httpx.AsyncClient], request: steps.NodeRequest
+    ) -> NodeAnswer:
+        check_served(site.address)
         parts = AnswerParts(steps.ANSWER_S)
         try:
-            async with self._http.stream(
+            async with site.http.stream(
                 request.method, request.path, params=request.query, content=request.body,
                 headers={"Accept": steps.JSON, "Content-Type": request.media},
                 timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
@@ -174,7 +197,7 @@ class AsyncClient(AwaitedClient, SharedRequests):
                 async for part in answer.aiter_bytes():
                     parts.take(part)
         except httpx.HTTPError as error:
-            raise unreachable(self._address, error) from error
+            raise unreachable(site.address, error) from error
         retry_after = answer.headers.get("Retry-After", "")
         return NodeAnswer(answer.status_code, parts.body(), retry_after)
 
@@ -185,17 +208,30 @@ class AsyncClient(AwaitedClient, SharedRequests):
         path: str = steps.STREAM,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[list[Document]]:
-        """Yield the events of each part of a stream, until none has come for ``seconds``.
+        """As ``Client._stream``."""
+        site = self._nodes.current
+        try:
+            async with aclosing(self._stream_at(site, query, seconds, path, headers)) as parts:
+                async for part in parts:
+                    yield part
+        except NodeUnavailable:
+            self._nodes.leave(site)
+            raise
 
-        Raises:
-            NodeUnavailable: The node does not answer, or the connection broke.
-        """
-        check_served(self._address)
+    async def _stream_at(
+        self,
+        site: NodeSite[httpx.AsyncClient],
+        query: Words,
+        seconds: float,
+        path: str,
+        headers: Mapping[str, str] | None,
+    ) -> AsyncGenerator[list[Document]]:
+        check_served(site.address)
         events = EventStream()
         until = time.monotonic() + seconds
         timeout = httpx.Timeout(max(seconds, 0.001), connect=steps.CONNECT_S)
         try:
-            async with self._http.stream(
+            async with site.http.stream(
                 "GET", path, params=query, timeout=timeout, headers=headers
             ) as answer:
                 if answer.status_code != httpx.codes.OK:
@@ -211,5 +247,5 @@ class AsyncClient(AwaitedClient, SharedRequests):
         except httpx.ReadTimeout:
             return
         except httpx.HTTPError as error:
-            raise unreachable(self._address, error) from error
-        raise NodeUnavailable(f"the node at {self._address.label} ended the stream")
+            raise unreachable(site.address, error) from error
+        raise NodeUnavailable(f"the node at {site.address.label} ended the stream")

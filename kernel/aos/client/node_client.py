@@ -18,9 +18,11 @@ import httpx
 
 from aos.client import node_steps as steps
 from aos.client.node_connection import (
+    AddressList,
     AnswerParts,
     Certificate,
     NodeAddress,
+    NodeSite,
     NodeUnavailable,
     error_of,
     read_json,
@@ -41,6 +43,9 @@ from aos.closable import Closable
 from aos.errors import Unavailable
 from aos.read.views.record_view import Document
 
+AWAY = httpx.codes.SERVICE_UNAVAILABLE
+"""Status of a node that cannot answer now."""
+
 EVENT_BYTES_MAX = 256 * 1024 * 1024
 """The longest event that a client keeps, in bytes."""
 
@@ -50,7 +55,8 @@ class Client(BlockingClient, SharedRequests, Closable):
     ``AsyncClient`` is the same for asyncio.
 
     Args:
-        node: The URL of the node, or the folder of its world on this machine.
+        node: The URL of the node, or the folder of its world on this machine. Of a replicated world
+            several, with commas between them: when one is away, the client uses the next one.
         token: The secret of a token (``aos token create``). Without it, that of ``AOS_TOKEN``, if
             it is set. A folder, and a node on a loopback address without tokens, need none.
         authorities: A file with the certificates to trust (PEM); by default that of
@@ -76,18 +82,20 @@ class Client(BlockingClient, SharedRequests, Closable):
         authorities: Path | str | None = None,
         certificate: Certificate | None = None,
     ) -> None:
-        address = NodeAddress.read(str(node))
-        self._address = address
-        transport = None
-        if address.socket is not None:
-            transport = httpx.HTTPTransport(uds=str(address.socket), verify=False)
-        self._http = httpx.Client(
-            base_url=address.base,
-            headers=token_headers(token),
-            transport=transport,
-            verify=tls_of(address, authorities, certificate),
-            trust_env=False,
-        )
+
+        def connect(address: NodeAddress) -> httpx.Client:
+            transport = None
+            if address.socket is not None:
+                transport = httpx.HTTPTransport(uds=str(address.socket), verify=False)
+            return httpx.Client(
+                base_url=address.base,
+                headers=token_headers(token),
+                transport=transport,
+                verify=tls_of(address, authorities, certificate),
+                trust_env=False,
+            )
+
+        self._nodes = AddressList(str(node), connect)
 
     def instances(
         self, *, workflow: str | None = None, status: str | None = None
@@ -182,7 +190,8 @@ class Client(BlockingClient, SharedRequests, Closable):
 
     def close(self) -> None:
         """Close all connections."""
-        self._http.close()
+        for site in self._nodes.sites:
+            site.http.close()
 
     def _run(self, todo: Steps[T]) -> T:
         """Carry out steps, and return what they return."""
@@ -207,10 +216,25 @@ class Client(BlockingClient, SharedRequests, Closable):
                 problem = away
 
     def _ask(self, request: steps.NodeRequest) -> NodeAnswer:
-        check_served(self._address)
+        result: NodeAnswer | NodeUnavailable
+        for site in self._nodes.tries():
+            try:
+                result = self._ask_at(site, request)
+            except NodeUnavailable as away:
+                result = away
+            if isinstance(result, NodeUnavailable) or result.status == AWAY:
+                self._nodes.leave(site)
+            if not steps.may_ask_another(request.method, result):
+                break
+        if isinstance(result, NodeUnavailable):
+            raise result
+        return result
+
+    def _ask_at(self, site: NodeSite[httpx.Client], request: steps.NodeRequest) -> NodeAnswer:
+        check_served(site.address)
         parts = AnswerParts(steps.ANSWER_S)
         try:
-            with self._http.stream(
+            with site.http.stream(
                 request.method, request.path, params=request.query, content=request.body,
                 headers={"Accept": steps.JSON, "Content-Type": request.media},
                 timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
@@ -218,7 +242,7 @@ class Client(BlockingClient, SharedRequests, Closable):
                 for part in answer.iter_bytes():
                     parts.take(part)
         except httpx.HTTPError as error:
-            raise unreachable(self._address, error) from error
+            raise unreachable(site.address, error) from error
         retry_after = answer.headers.get("Retry-After", "")
         return NodeAnswer(answer.status_code, parts.body(), retry_after)
 
@@ -232,14 +256,30 @@ class Client(BlockingClient, SharedRequests, Closable):
         """Yield the events of each part of a stream, until none has come for ``seconds``.
 
         Raises:
-            NodeUnavailable: The node does not answer, or the connection broke.
+            NodeUnavailable: The node does not answer, or the connection broke. Another stream is at
+                the next node.
         """
-        check_served(self._address)
+        site = self._nodes.current
+        try:
+            yield from self._stream_at(site, query, seconds, path, headers)
+        except NodeUnavailable:
+            self._nodes.leave(site)
+            raise
+
+    def _stream_at(
+        self,
+        site: NodeSite[httpx.Client],
+        query: Words,
+        seconds: float,
+        path: str,
+        headers: Mapping[str, str] | None,
+    ) -> Iterator[list[Document]]:
+        check_served(site.address)
         events = EventStream()
         until = time.monotonic() + seconds
         timeout = httpx.Timeout(max(seconds, 0.001), connect=steps.CONNECT_S)
         try:
-            with self._http.stream(
+            with site.http.stream(
                 "GET", path, params=query, timeout=timeout, headers=headers
             ) as answer:
                 if answer.status_code != httpx.codes.OK:
@@ -255,8 +295,8 @@ class Client(BlockingClient, SharedRequests, Closable):
         except httpx.ReadTimeout:
             return
         except httpx.HTTPError as error:
-            raise unreachable(self._address, error) from error
-        raise NodeUnavailable(f"the node at {self._address.label} ended the stream")
+            raise unreachable(site.address, error) from error
+        raise NodeUnavailable(f"the node at {site.address.label} ended the stream")
 
 
 def token_headers(token: str | None) -> dict[str, str]:
@@ -269,14 +309,18 @@ def check_served(address: NodeAddress) -> None:
     """Raise ``NodeUnavailable`` if no node serves the world of a folder."""
     if not address.is_served:
         raise NodeUnavailable(
-            f"{address.label}: no node serves this world (start one: aos node --world DIR)"
+            f"{address.label}: no node serves this world (start one: aos node --world DIR)",
+            is_unsent=True,
         )
 
 
 def unreachable(address: NodeAddress, error: httpx.HTTPError) -> NodeUnavailable:
     """The error of a connection that cannot be made, or broke."""
     reason = str(error) or type(error).__name__
-    return NodeUnavailable(f"the node at {address.label} does not answer: {reason}")
+    return NodeUnavailable(
+        f"the node at {address.label} does not answer: {reason}",
+        is_unsent=isinstance(error, httpx.ConnectError | httpx.ConnectTimeout),
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,15 +9,18 @@ import json
 import os
 import ssl
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import httpx
 
 from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused, Unavailable
 from aos.retry_after import retry_after_s
+
+C = TypeVar("C")
 
 SOCKET: Final = Path("node") / "http.sock"
 """The socket of a node in its world's folder. It needs no token."""
@@ -71,6 +74,55 @@ class NodeAddress:
                 f"node {text!r}: expected a URL with http:// or https://, or the folder of a world"
             )
         return cls("http://node", Path(text) / SOCKET)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSite(Generic[C]):
+    """One node of a world: its address, and the client that sends requests there."""
+
+    address: NodeAddress
+    http: C
+
+
+class AddressList(Generic[C]):
+    """The nodes of one world, of which a program uses one at a time (CL-212).
+
+    ``text`` has one address, or several with commas between them, as ``NodeAddress.read`` takes
+    them. ``connect`` makes the client of each.
+
+    Raises:
+        BadUsage: As ``NodeAddress.read`` and ``connect``.
+    """
+
+    def __init__(self, text: str, connect: Callable[[NodeAddress], C]) -> None:
+        is_one = "," not in text or Path(text).exists()
+        words = [text] if is_one else [word.strip() for word in text.split(",")]
+        if len(words) > 1 and "" in words:
+            raise BadUsage(
+                "node: an address is empty",
+                expected="addresses with one comma between two of them",
+                actual=repr(text),
+            )
+        addresses = list(dict.fromkeys(map(NodeAddress.read, words)))
+        self.sites: Sequence[NodeSite[C]] = [
+            NodeSite(address, connect(address)) for address in addresses
+        ]
+        self._index = 0
+
+    @property
+    def current(self) -> NodeSite[C]:
+        """The node in use."""
+        return self.sites[self._index]
+
+    def leave(self, site: NodeSite[C]) -> None:
+        """Use the next node from now on, unless that has happened already."""
+        if self.current is site:
+            self._index = (self._index + 1) % len(self.sites)
+
+    def tries(self) -> Iterator[NodeSite[C]]:
+        """Yield the node in use, as often as there are nodes. The caller leaves one that fails."""
+        for _ in self.sites:
+            yield self.current
 
 
 def tls_of(
@@ -142,9 +194,10 @@ class AnswerParts:
 class NodeUnavailable(Unavailable):
     """The node did not answer, or cannot answer now. ``pause_s`` is how long it asks to wait."""
 
-    def __init__(self, text: str, pause_s: float = 0.0) -> None:
+    def __init__(self, text: str, pause_s: float = 0.0, *, is_unsent: bool = False) -> None:
         super().__init__(text)
         self.pause_s = pause_s
+        self.is_unsent = is_unsent
 
 
 class NoSuchInstance(BadUsage):
@@ -192,5 +245,6 @@ def error_of(status: int, problem: object, *, retry_after: str = "") -> AosError
         case 408 | 429:
             return NodeUnavailable(text, retry_after_s(retry_after))
         case _ if status >= 500:
-            return NodeUnavailable(text, retry_after_s(retry_after))
+            is_unsent = fields.get("admitted") == "no"
+            return NodeUnavailable(text, retry_after_s(retry_after), is_unsent=is_unsent)
     return BadUsage(text)

@@ -108,6 +108,18 @@ class NodeAnswer:
         return None if self.status == 200 else refusal_of(read_json(self.content))
 
 
+def may_ask_another(method: str, result: NodeAnswer | NodeUnavailable) -> bool:
+    """Whether another node may get the same request after this result: the node is away, and a
+    request that writes surely was not admitted (CL-212)."""
+    if isinstance(result, NodeUnavailable):
+        return method == "GET" or result.is_unsent
+    if result.status != 503:
+        return False
+    problem = read_json(result.content)
+    is_unsent = isinstance(problem, dict) and problem.get("admitted") == "no"
+    return method == "GET" or is_unsent
+
+
 Step: TypeAlias = NodeRequest | Pause | NextRecord
 Steps: TypeAlias = Generator[Step, NodeAnswer | None, T]
 """Yields what to do next. It gets the answer to a request, or ``NodeUnavailable`` thrown in; and

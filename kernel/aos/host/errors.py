@@ -27,6 +27,8 @@ class Busy(Unavailable):
     """The inbox is full, or the disk has no room, or the log of a replicated world does not answer.
     Nothing was admitted."""
 
+    is_unsent = True
+
 
 def nothing_durable(no_room: str) -> str:
     """The text of ``Busy`` for a world that finds no room on its disk, or whose log does not
@@ -37,11 +39,17 @@ def nothing_durable(no_room: str) -> str:
 class Stopping(Unavailable):
     """The world is stopping. Nothing was admitted."""
 
+    is_unsent = True
+
 
 class NoRoomLeft(NoRoom, Stopping):
     """The world stopped before there was room for its last records, which no one has seen."""
+
+    is_unsent = False
 
 
 class NotOwner(Stopping):
     """Another node owns the replicated world now. Whether an input without an answer was admitted
     is not known (CL-93)."""
+
+    is_unsent = False

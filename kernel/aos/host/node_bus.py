@@ -3,6 +3,8 @@ on to the owner, and serves its own inbox while it owns the world."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from aos.host.cluster.bus_client import PATIENCE_S, BusClient
 from aos.host.cluster.bus_server import serve_bus
 from aos.host.cluster.bus_way import node_client
 from aos.host.cluster.following import Fetch
+from aos.host.cluster.fresh import FRESH_S, last_record
 from aos.host.door.exchange import answering
 from aos.host.door.listener import Talk
 from aos.host.executors.task import Report
@@ -61,6 +64,8 @@ class NodeBus(Closable):
             self._connection, client(PATIENCE_S)
         )
         """Passes packed messages on to the owner, and returns its packed answers."""
+        self._stream = stream
+        self._client = client
         self.fetch: Fetch = blob_finder(self._connection, client(FETCH_S), report=report)
         """Asks the owner for a value that this node lacks."""
 
@@ -69,6 +74,17 @@ class NodeBus(Closable):
         """Serve the inbox of this node in the block, with the connections that ``talk`` makes."""
         async with serve_bus(self._connection, inbox, answering(talk), report=self._report):
             yield
+
+    async def fresh(self) -> int:
+        """Return the last record that the owner of the world had when this was called (CL-203).
+
+        Raises:
+            Unavailable: There is no owner, or it changes too often.
+        """
+        until_s = time.monotonic() + FRESH_S
+        return await asyncio.to_thread(
+            last_record, self._connection, self._client(PATIENCE_S), self._stream, until_s
+        )
 
     def close(self) -> None:
         """End the connection."""

@@ -13,13 +13,12 @@ import json
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -34,8 +33,10 @@ from aos.errors import BadUsage
 from aos.fastcore.core_choice import choose_core
 from aos.fastcore.core_kind import CoreKind
 from aos.fastcore.errors import CoreDefect
+from aos.host.door.following import Followers, ReplicaPlace
+from aos.host.door.front_requests import AskFront
 from aos.host.door.listener import Talk
-from aos.host.door.server import Server
+from aos.host.door.server import ReplicaService, Server
 from aos.host.errors import Stopping
 from aos.host.executors.intent_abi import IntentAbis
 from aos.host.executors.naming import StoredBlobs
@@ -74,6 +75,14 @@ from aos.store.store import Store
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash
 from aos.values.show import untyped_to_json
+
+if TYPE_CHECKING:  # embedded worlds need none of this
+    from aos.host.cluster.following import Fetch
+    from aos.host.cluster.loop import OwnerTerm
+    from aos.host.cluster.replica_node import ReplicaNodeSettings
+    from aos.host.folder.replica_file import ReplicaFile
+    from aos.host.node_around import NodeAround
+    from aos.host.replicated_process import ReplicatedProcess
 
 T = TypeVar("T")
 
@@ -195,9 +204,10 @@ class RunSettings:
     called at the start and with each new manifest: it gets the effects that no executor here runs,
     and those that the manifest does not define. ``on_fold`` is called on another thread.
 
-    Of a replicated world, this process is a node, with the options ``replica``. Executors,
-    ``around`` and the callbacks but ``on_fold`` begin again with each term in which the node owns
-    the world (CL-110).
+    Of a replicated world, this process is a node, with the options ``replica``. Executors and the
+    callbacks but ``on_fold`` begin again with each term in which the node owns the world (CL-110).
+    ``around`` is entered once, when the node has a journal, and left at the end of the process
+    (CL-200); ``front`` has what ``around`` serves answer an HTTP request of another node.
     """
 
     executors: Executors = lambda _blob, _world: ()
@@ -216,6 +226,7 @@ class RunSettings:
     leases: Callable[[Store], Mapping[Hash, int]] = lambda _store: NO_LEASES
     replica: ReplicaOptions = NO_REPLICA_OPTIONS
     around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None = None
+    front: AskFront | None = None
     on_fold: Progress | None = None
     on_started: Callable[[Started], None] | None = None
     on_status: Callable[[Status], None] | None = None
@@ -283,7 +294,8 @@ async def _ran(
     max_wait_s: float | None = None,
     serving: AbstractAsyncContextManager[None] | None = None,
 ) -> Ended:
-    """Run a world until its end, and stop it. ``serving`` is open meanwhile.
+    """Run a world until its end, and stop it. ``serving`` is open meanwhile; by default that of
+    ``settings.around``.
 
     Raises:
         AosError: Why the engine has stopped, or an executor cannot start.
@@ -293,9 +305,8 @@ async def _ran(
         if settings.on_started is not None:
             settings.on_started(started)
         async with (
-            serving or contextlib.nullcontext(),
             run.ticking(settings.on_status),
-            _entered(settings.around, run.running()),
+            serving or _entered(settings.around, run.running()),
         ):
             await end.awaited(max_wait_s)
     if end.problem is not None:
@@ -307,17 +318,14 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
     """Run the node of a replicated world: follow, own, follow (CL-110). The caller has the lock.
     Raises as ``run_world``."""
     # Embedded worlds need none of this.
-    from aos.host.cluster.lease import LEASE_NS  # noqa: PLC0415
-    from aos.host.cluster.loop import OwnerTerm  # noqa: PLC0415
-    from aos.host.cluster.replica_node import ReplicaNodeSettings  # noqa: PLC0415
     from aos.host.folder.replica_file import replica_of  # noqa: PLC0415
     from aos.host.node_bus import NodeBus  # noqa: PLC0415
     from aos.host.replicated_process import ReplicatedProcess  # noqa: PLC0415
-    from aos.host.standby import replica_fields  # noqa: PLC0415
 
     replica = replica_of(folder.path)
     options, end = settings.replica, RunEnd(settings.report)
     ended: Ended | None = None
+    terms = 0
     with contextlib.ExitStack() as stack:
         if settings.handle_signals:
             stack.enter_context(_signals(end))
@@ -333,66 +341,125 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
         )
 
         async def own(term: OwnerTerm) -> None:
-            nonlocal ended
-            node, store = process.node, process.node.store
-            assert store is not None, "open before the first term"
+            nonlocal ended, terms
+            terms += 1
+            node = process.node
             with contextlib.ExitStack() as of_term:
                 gc.freeze()
                 of_term.callback(gc.unfreeze)
                 sandbox = Sandbox(term.world.blobs.read, cache=cache)
                 of_term.callback(sandbox.close)
-                opened = _OpenedWorld(
-                    folder=folder,
-                    store=store,
-                    world=term.world,
-                    key=node.key,
-                    sandbox=sandbox,
-                    host=term.host,
-                    has_started=True,
-                    holds_lease=node.holds_lease,
-                    lease_end_ns=node.lease_end_ns,
-                    check_owns=store.check_owns,
+                service = ReplicaService(
+                    place=partial(_owned_place, replica.node, terms),
+                    fresh=bus.fresh,
+                    front=settings.front,
                     hand_over=node.hand_over,
-                    more_status=lambda: {
-                        "replica": replica_fields(replica, node.view(), is_owner=True)
-                    },
-                    before_serving=process.standby.close,
+                    is_ending=lambda: end.is_final,
                 )
-                run = _Run(opened, settings, end, settings.leases(store))
+                opened = _owned(folder, replica, process, term, sandbox=sandbox, service=service)
+                run = _Run(opened, settings, end, settings.leases(opened.store))
                 term.runs(run.engine, end.pause)
-                serving = bus.serving(node.inbox, run.talk)
+                around.followers = run.followers
+                serving = _together(bus.serving(node.inbox, run.talk), around.during_term())
                 ended = await _ran(run, settings, end, serving=serving)
+                around.followers = process.standby.followers
 
         process = ReplicatedProcess(
             folder,
             replica,
-            ReplicaNodeSettings(
-                host={"kernel": __version__, **live_fingerprint()},
-                core=lambda: choose_core(settings.core, cache=lambda: cache, note=end.note),
-                lease_ns=options.lease_ns or LEASE_NS,
-                credentials=options.credentials,
-                sources=settings.sources or Sources(),
-                report=end.note,
-                progress=settings.on_fold,
-                fetch=bus.fetch,
-            ),
+            _node_settings(settings, end, cache, bus.fetch),
             end,
             own,
             still_needed=partial(find_still_needed, folder.path),
             report=settings.report,
             pass_on=bus.pass_on,
+            fresh=bus.fresh,
+            before_end=lambda: around.left(),  # noqa: PLW0108  # made below
         )
+        around = _node_around(folder, settings, process, end)
         timer = None
         if settings.max_wait_s is not None:
             timer = asyncio.get_running_loop().call_later(settings.max_wait_s, end.late)
+        around.begin(process.has_journal)
         try:
             await process.run()
+        except BaseException:
+            end.final_hurry.set()
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
+            await around.left()
         if end.problem is not None:
             raise end.problem
         return ended or _followed(process.standby.stats(), end)
+
+
+def _owned(
+    folder: WorldFolder,
+    replica: ReplicaFile,
+    process: ReplicatedProcess,
+    term: OwnerTerm,
+    *,
+    sandbox: Sandbox,
+    service: ReplicaService,
+) -> _OpenedWorld:
+    """The world that a node owns for one term."""
+    from aos.host.standby import replica_fields  # noqa: PLC0415
+
+    node, store = process.node, process.node.store
+    assert store is not None, "open before the first term"
+    return _OpenedWorld(
+        folder=folder,
+        store=store,
+        world=term.world,
+        key=node.key,
+        sandbox=sandbox,
+        host=term.host,
+        has_started=True,
+        replica=service,
+        holds_lease=node.holds_lease,
+        lease_end_ns=node.lease_end_ns,
+        check_owns=store.check_owns,
+        more_status=lambda: {"replica": replica_fields(replica, node.view(), is_owner=True)},
+        before_serving=process.standby.close,
+    )
+
+
+def _node_settings(
+    settings: RunSettings, end: RunEnd, cache: ModuleCache | None, fetch: Fetch
+) -> ReplicaNodeSettings:
+    from aos.host.cluster.lease import LEASE_NS  # noqa: PLC0415
+    from aos.host.cluster.replica_node import ReplicaNodeSettings  # noqa: PLC0415
+
+    return ReplicaNodeSettings(
+        host={"kernel": __version__, **live_fingerprint()},
+        core=lambda: choose_core(settings.core, cache=lambda: cache, note=end.note),
+        lease_ns=settings.replica.lease_ns or LEASE_NS,
+        credentials=settings.replica.credentials,
+        sources=settings.sources or Sources(),
+        report=end.note,
+        progress=settings.on_fold,
+        fetch=fetch,
+    )
+
+
+def _node_around(
+    folder: WorldFolder, settings: RunSettings, process: ReplicatedProcess, end: RunEnd
+) -> NodeAround:
+    from aos.host.node_around import NodeAround  # noqa: PLC0415
+
+    running = RunningWorld(
+        folder=folder,
+        report=settings.report,
+        announce_stop=lambda: around.followers.stopping(),  # noqa: PLW0108  # they change
+        fail=end.failed,
+        seq=lambda: process.standby.stats().figures.seq,
+        rest=lambda: False,
+        hurry=end.final_hurry,
+    )
+    around = NodeAround(settings.around, running, process.standby.followers, end)
+    return around
 
 
 async def _restored(
@@ -427,10 +494,10 @@ class _OpenedWorld:
     """The parts of a world that this process has opened, and closes when the run has ended.
 
     ``host`` is the software that executes here, for the ``start`` record, unless the world
-    ``has_started``. The last six are for replicated worlds: whether tasks may be handed out now,
-    and until when; a look at the log that raises Deposed if another process owns the world; a call
-    that hands the world over to another node; further fields of the status; and a call before the
-    socket is made.
+    ``has_started``. The last six are for replicated worlds: the part of the node in the service;
+    whether tasks may be handed out now, and until when; a look at the log that raises Deposed if
+    another process owns the world; further fields of the status; and a call before the socket is
+    made.
     """
 
     folder: WorldFolder
@@ -440,10 +507,10 @@ class _OpenedWorld:
     sandbox: Sandbox
     host: Mapping[str, str]
     has_started: bool = False
+    replica: ReplicaService | None = None
     holds_lease: Callable[[], bool] = lambda: True
     lease_end_ns: Callable[[], int | None] = lambda: None
     check_owns: Callable[[], None] | None = None
-    hand_over: Callable[[str], Future[None]] | None = None
     more_status: Callable[[], Mapping[str, Value]] = dict
     before_serving: Callable[[], None] = lambda: None
 
@@ -525,7 +592,7 @@ class _Run:
             more_status=opened.more_status,
             lease_end_ns=opened.lease_end_ns,
             check_owns=opened.check_owns,
-            hand_over=opened.hand_over,
+            replica=opened.replica,
             report=settings.report,
         )
 
@@ -543,6 +610,11 @@ class _Run:
     def talk(self) -> Callable[[], Talk]:
         """Makes a connection that the world answers, as on its socket."""
         return self._server.talk
+
+    @property
+    def followers(self) -> Followers:
+        """The clients that follow the journal."""
+        return self._server.followers
 
     def running(self) -> RunningWorld:
         """The run, for the code around it."""
@@ -893,6 +965,19 @@ async def _entered(
     else:
         async with around(running):
             yield
+
+
+@contextlib.asynccontextmanager
+async def _together(
+    outer: AbstractAsyncContextManager[None], inner: AbstractAsyncContextManager[None]
+) -> AsyncIterator[None]:
+    async with outer, inner:
+        yield
+
+
+def _owned_place(node: str, term: int) -> ReplicaPlace:
+    """The place of a node that owns the world."""
+    return ReplicaPlace(node=node, owner=node, term=term, lag=0, reason=None)
 
 
 @contextlib.contextmanager

@@ -26,12 +26,17 @@ from aos.host.standby import PassOn, Standby
 from aos.host.world.collecting import StillNeeded
 
 
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
 class ReplicatedProcess:
     """A node in this process, with its socket. Used from one event loop.
 
     ``own`` runs the world for one term, from ``term.runs`` until the engine has stopped; it raises
     why the engine has stopped, or why the process must end. It calls ``standby.close`` before it
-    serves the socket itself.
+    serves the socket itself. ``before_end`` is called before a node that follows ends, while its
+    socket still answers.
     """
 
     def __init__(
@@ -45,8 +50,13 @@ class ReplicatedProcess:
         report: Report,
         still_needed: Callable[[int], StillNeeded],
         pass_on: PassOn | None = None,
+        fresh: Callable[[], Awaitable[int]] | None = None,
+        before_end: Callable[[], Awaitable[None]] = _at_once,
     ) -> None:
         loop = asyncio.get_running_loop()
+        self.has_journal = asyncio.Event()
+        """Set once the node has read a journal, or its process ends."""
+        self._before_end = before_end
         self._folder = folder
         self._replica = replica
         self._report = report
@@ -59,8 +69,13 @@ class ReplicatedProcess:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(act)
 
+        def take_later(view: NodeView) -> None:
+            self.standby.take(view)
+            if view.world is not None:
+                self.has_journal.set()
+
         def take(view: NodeView) -> None:
-            later(partial(self.standby.take, view))
+            later(partial(take_later, view))
 
         self.node = ReplicaNode(
             folder,
@@ -73,6 +88,7 @@ class ReplicatedProcess:
         self.standby = Standby(
             folder.world, replica, stop=end.stop, report=report, pass_on=pass_on,
             collecting=StandbyCollecting(self.node.between_entries), still_needed=still_needed,
+            fresh=fresh, is_ending=lambda: end.is_final,
         )  # fmt: skip
 
     async def run(self) -> None:
@@ -93,7 +109,9 @@ class ReplicatedProcess:
                 async with self._serving():
                     term = await self._next_term()
                     if term is None:
+                        await self._before_end()
                         break
+                    self.has_journal.set()
                     problem = await self._term(term)
         finally:
             self.node.stop()

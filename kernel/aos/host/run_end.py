@@ -14,12 +14,14 @@ class RunEnd:
 
     ``over`` is set when the world is to stop running here, and ``hurry`` when nothing more should
     be waited for. Without ``is_final``, only an owner's term ends: the process follows again.
+    ``final_hurry`` is set when nothing more should be waited for at the end of the process.
     """
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self.over = asyncio.Event()
         self.hurry = asyncio.Event()
         self.is_final = False
+        self.final_hurry = asyncio.Event()
         self.problem: Exception | None = None
         self.is_late = False
         self._report = report
@@ -50,6 +52,7 @@ class RunEnd:
         """The first signal ends the run, the second one its wait for others (H-82a)."""
         if self.is_final:
             self.hurry.set()
+            self.final_hurry.set()
         self.stop()
 
     def failed(self, problem: Exception) -> None:

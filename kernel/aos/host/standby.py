@@ -1,6 +1,7 @@
 """The socket of a node that follows a replicated world (spec/cluster.md, CL-114 and CL-115).
 
     status, manifest, follow, collect, stop    answered here
+    fresh                                      asked of the owner, and compared with its beats
     module                                     kept for the manifest that it belongs to
     others                                     passed on to the owner
 
@@ -18,7 +19,8 @@ from aos.errors import AosError, Unavailable
 from aos.host.cluster.replica import NodeView, Role
 from aos.host.cluster.standby_collecting import StandbyCollecting
 from aos.host.door.collect_requests import BEAT_S, CollectRequests
-from aos.host.door.following import Followers
+from aos.host.door.following import Followers, ReplicaPlace
+from aos.host.door.front_requests import term_is_over
 from aos.host.door.listener import FINISH_S, IDLE_S, Handler, Listener, Reply
 from aos.host.door.protocol import LENGTH_BYTES, error_fields, length, pack, unpack
 from aos.host.door.served_requests import Staging
@@ -46,6 +48,7 @@ class Standby:
     ``take`` gets the node as it changes. ``stop`` is called when a client asks the process to end.
     Without ``pass_on``, requests for the owner are answered with its name. ``collecting`` and
     ``still_needed`` are for the removal of what nothing needs, as for ``CollectRequests``.
+    ``fresh`` returns the last record of the world, and ``is_ending`` whether the process ends.
     """
 
     def __init__(
@@ -58,15 +61,19 @@ class Standby:
         pass_on: PassOn | None = None,
         collecting: StandbyCollecting | None = None,
         still_needed: Callable[[int], StillNeeded] | None = None,
+        fresh: Callable[[], Awaitable[int]] | None = None,
+        is_ending: Callable[[], bool] = lambda: True,
     ) -> None:
         self.view = NodeView(role=Role.CLOSED)
         self.commit_ns = 0
-        self.followers = Followers(self, world)
+        self.followers = Followers(self, world, place=self._place)
         self._world = world
         self._replica = replica
         self._stop = stop
         self._report = report
         self._pass_on = pass_on or self._name_owner
+        self._fresh = fresh
+        self._is_ending = is_ending
         self._staging = Staging()
         self._collect = None
         if collecting is not None:
@@ -106,7 +113,7 @@ class Standby:
         """Take no more requests. Requests in progress are answered; idle connections and streams
         end."""
         if self._listener is not None:
-            self.followers.end()
+            self.followers.end(is_stopping=self._is_ending())
             self._listener.close()
 
     async def finish(self, wait_s: float = FINISH_S) -> None:
@@ -134,6 +141,10 @@ class Standby:
                             return pack({"staged": staged.add(field(request, "wasm", bytes))})
                         case "collect" if collect is not None:
                             return pack(await collect.answer(request, tokens))
+                        case "fresh" if self._fresh is not None:
+                            return pack({"head": await self._fresh()})
+                        case _ if "term" in request:
+                            raise term_is_over()
                         case op if op in WITH_MODULES:
                             with staged.take() as modules:
                                 return await self._passed(body, *modules)
@@ -158,6 +169,13 @@ class Standby:
                 self._stop()
                 return {"stopping": True}
         return None
+
+    def _place(self) -> ReplicaPlace:
+        view = self.view
+        owner = None if view.owner is None or view.owner.released else view.owner.node
+        return ReplicaPlace(
+            node=self._replica.node, owner=owner, term=None, lag=view.lag, reason=view.reason
+        )
 
     def _status(self) -> Fields:
         world = self.view.world

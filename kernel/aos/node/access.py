@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from aos.errors import BadUsage
 from aos.node.problems import Problem
 from aos.node.routes import ApiRoute
-from aos.node.tokens import LOCAL, OWNER, LiveTokens, Token, bearer
+from aos.node.tokens import LOCAL, OWNER, LiveTokens, Scope, Token, bearer
+
+CALLER: Final = b"aos-caller"
+"""The header with the caller of a request that another node's front has checked (CL-210). It counts
+on the node's own socket alone, where the caller may do everything anyway."""
 
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 _LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -104,10 +110,10 @@ def caller_of(
     """Return the caller; None if the request names none and needs one.
 
     Raises:
-        Problem: The token is not valid (401).
+        Problem: The token is not valid (401), or another front names no caller (400).
     """
     if door.is_own_socket:
-        return OWNER
+        return OWNER if CALLER not in headers else _named_caller(headers[CALLER])
     authorization = headers.get(b"authorization")
     current = tokens.now()
     if authorization is None:
@@ -121,6 +127,18 @@ def caller_of(
             headers=_CHALLENGE,
         )  # fmt: skip
     return token
+
+
+def _named_caller(text: bytes) -> Token:
+    """The caller that another front names. Raises Problem."""
+    try:
+        document = json.loads(text)
+        return Token(name=str(document["name"]), scopes=tuple(map(Scope.read, document["scopes"])))
+    except (ValueError, TypeError, KeyError, BadUsage) as error:
+        raise Problem(
+            400, "caller_is_invalid",
+            f"{CALLER.decode()}: expected the name and the scopes of a token",
+        ) from error  # fmt: skip
 
 
 def check_scope(caller: Token | None, route: ApiRoute) -> Token:

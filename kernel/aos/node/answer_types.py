@@ -48,6 +48,7 @@ class ProblemDocument(TypedDict):
     rule: str
     pointer: NotRequired[str]
     blockers: NotRequired[list[dict[str, object]]]
+    admitted: NotRequired[str]
 
 
 class RefusedEvent(TypedDict):
@@ -142,16 +143,23 @@ class CountedBatch(TypedDict):
 
 
 class HealthDocument(TypedDict):
-    """The front answers."""
+    """The front answers. ``role`` and ``lag`` are those of a node of a replicated world."""
 
     ok: bool
+    role: str | None
+    lag: int | None
 
 
 class ReadinessDocument(TypedDict):
-    """Each condition, and whether it is met; and what to do about a journal clock that is ahead."""
+    """Each condition, and whether it is met; and what to do about a journal clock that is ahead.
+    ``role``, ``lag`` and ``owner`` are those of a node of a replicated world."""
 
     world_is_open: bool
     follower_is_current: bool
     disk_has_room: bool
     is_not_stopping: bool
+    log_answers: bool
     clock_problem: str | None
+    role: str | None
+    lag: int | None
+    owner: str | None

@@ -26,17 +26,18 @@ from typing import Any, Final, TextIO, TypeAlias
 
 from aos.errors import AosError, excerpt
 from aos.node import bodies, json_schema
-from aos.node.access import Door, caller_of, check_origin, check_scope, headers_of
+from aos.node.access import CALLER, Door, caller_of, check_origin, check_scope, headers_of
 from aos.node.bodies import ClientGoneError
 from aos.node.calls import PREFIX_KEY, ApiCall, ApiReply, ApiStream, connection_of
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
-from aos.node.problems import Problem, problem_of
+from aos.node.passing_on import OF_OWNER, passed_on
+from aos.node.problems import ADMITTED, NOT_ADMITTED, Problem, problem_of
 from aos.node.queries import read_query
 from aos.node.routes import BY_PATH, GET, POST, ApiRoute
 from aos.node.services import Services
 from aos.node.sessions import POLL, READING, STREAM, WAIT, raced
-from aos.node.tokens import Token
+from aos.node.tokens import READ, Token
 from aos.prove.headerlog.stored_log import CHECKPOINT, TIMESTAMP, StoredLog
 from aos.values.spelling import time_text
 
@@ -45,6 +46,12 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 HEAD: Final = "HEAD"
+
+AS_OF: Final = "aos-as-of"
+"""The header of an answer to a read with the last record that it knows (CL-202)."""
+
+FRESH_S: Final = 30.0
+"""Seconds for which a read with ``fresh`` waits for the records of the log."""
 _READING_ERRORS: Final = 404
 
 _PATH_CHARACTERS_MAX: Final = 200
@@ -165,6 +172,7 @@ class _Exchange:
         self.received = 0
         self.sent = 0
         self._is_body_read = True
+        self._call: ApiCall | None = None
 
     async def answer(self) -> None:
         try:
@@ -178,16 +186,25 @@ class _Exchange:
         except ClientGoneError:
             return
         except Problem as problem:
-            await self._write_problem(problem)
+            await self._write_problem(self._with_admission(problem))
         except AosError as error:
             unknown = _READING_ERRORS if self.route and self.route.method == GET else 400
             world = self._services.folder.path
-            await self._write_problem(problem_of(error, world, unknown=unknown))
+            answer_problem = problem_of(error, world, unknown=unknown)
+            await self._write_problem(self._with_admission(answer_problem))
         except Exception as error:  # noqa: BLE001  # our own bug must not end the front
             traceback.print_exception(error, file=sys.stderr)
             await self._write_problem(
                 Problem(500, "node_has_a_bug", f"a bug of the node: {type(error).__name__}")
             )
+
+    def _with_admission(self, problem: Problem) -> Problem:
+        """Say in a problem whether the inputs of a writing request were admitted (CL-206)."""
+        if self.route is None or self.route.method == GET:
+            problem.admitted = None
+        elif self._call is not None and self._call.admitted_seq is not None:
+            problem.admitted = ADMITTED if problem.status == 503 else None
+        return problem
 
     async def _answer(self, take: Callable[[int], None]) -> ApiReply | ApiStream:
         self._headers = headers_of(self._scope["headers"], _ONCE)
@@ -208,8 +225,10 @@ class _Exchange:
             route=route,
             caller=self.caller or _ANYONE,
             query=query,
+            raw_query=self._scope["query_string"],
             headers=self._headers,
             prefix=self._prefix,
+            is_passed_on=door.is_own_socket and CALLER in self._headers,
             connection=connection_of(self._scope),
         )
         if route.method == POST:
@@ -273,7 +292,7 @@ class _Exchange:
             take=take,
         )
         self._is_body_read = True
-        self.received = call.size = len(data)
+        self.received, call.data = len(data), data
         if route.bytes_type is not None:
             call.body = data
         elif route.body is not None:
@@ -284,14 +303,51 @@ class _Exchange:
             raise Problem(400, "body_is_invalid", f"{self._prefix}{route.path}: expected no body")
 
     async def _handled(self, call: ApiCall) -> ApiReply | ApiStream:
-        handler = HANDLERS[call.route.operation]
         kind = _wait_kind(call)
         if kind is None:
-            return await handler(self._services, call)
+            return await self._answered(call)
         with self._services.sessions.hold(call.caller, kind) as session:
-            answer = await raced(session, handler(self._services, call), self._receive)
+            answer = await raced(session, self._answered(call), self._receive)
         assert isinstance(answer, ApiReply | ApiStream)
         return answer
+
+    async def _answered(self, call: ApiCall) -> ApiReply | ApiStream:
+        """The answer of a handler; on a standby, that of the owner's front to requests about what
+        the owner alone has (CL-210)."""
+        services, route = self._services, call.route
+        self._call = call
+        if services.follows and route.operation in OF_OWNER:
+            if call.is_passed_on:
+                raise Problem(
+                    503, "node_is_no_owner", "this node does not own the world any more",
+                    retry_after_s=1, admitted=NOT_ADMITTED,
+                )  # fmt: skip
+            return await passed_on(services, call)
+        if call.query.get("fresh", False):
+            await self._freshen(call)
+        answer = await HANDLERS[route.operation](services, call)
+        if route.scope == READ and isinstance(answer, ApiReply):
+            answer.headers = {**answer.headers, AS_OF: str(services.follower.seq)}
+        if services.follows and call.admitted_seq is not None:
+            await services.has_record(call.admitted_seq)
+        return answer
+
+    async def _freshen(self, call: ApiCall) -> None:
+        """Wait until this node has everything that was acknowledged before the request (CL-203).
+
+        Raises:
+            Problem: It has not within ``FRESH_S`` (503).
+            Unavailable: The owner does not answer.
+        """
+        call.query = {name: value for name, value in call.query.items() if name != "fresh"}
+        seq = await self._services.link.fresh()
+        if not await self._services.has_record(seq, FRESH_S):
+            raise Problem(
+                503, "node_is_behind",
+                f"this node has not taken record {seq} from the log within {FRESH_S:g} s: its last "
+                f"one is {self._services.follower.seq} (ask another node, or without fresh)",
+                retry_after_s=1,
+            )  # fmt: skip
 
     async def _stream(self, stream: ApiStream) -> None:
         assert self.caller is not None

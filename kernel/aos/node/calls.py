@@ -135,8 +135,9 @@ class ApiCall:
     """One request after every check of the table: its caller may make it, its query and body fit.
 
     ``query`` has a value for each parameter with a default. ``headers`` have lower-case names.
-    ``size`` is the length of the body in bytes, ``is_cbor`` whether the body is CBOR; ``prefix`` is
-    that of its path.
+    ``data`` are the bytes of the body, ``is_cbor`` whether they are CBOR; ``raw_query`` is the
+    query as it came, ``prefix`` that of its path. ``is_passed_on``: another node's front sent it.
+    ``admitted_seq`` is the record of an input of the request, once there is one.
     """
 
     route: ApiRoute
@@ -144,9 +145,12 @@ class ApiCall:
     query: Mapping[str, Any]
     headers: Mapping[bytes, bytes]
     body: Any = None
-    size: int = 0
+    data: bytes = b""
     is_cbor: bool = False
+    raw_query: bytes = b""
     prefix: str = ""
+    is_passed_on: bool = False
+    admitted_seq: int | None = None
     connection: ClientConnection = SILENT
 
 

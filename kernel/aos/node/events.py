@@ -6,7 +6,9 @@ N-115). ``/v1/schedules/*`` sends events, too: create, pause, resume, trigger an
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
@@ -50,6 +52,9 @@ SETTLED: Final = "settled"
 SPELLED_MAX: Final = 20
 """How often events are encoded again because another manifest came into force meanwhile."""
 
+MANIFEST_S: Final = 0.5
+"""Longest wait of a standby for the next record, when the owner has another manifest."""
+
 MANIFEST_HEADER: Final = b"aos-manifest"
 """The header with the hash of the manifest that must be in force."""
 
@@ -68,12 +73,13 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/events``: one event, or a batch in which each item has its own answer."""
     if "items" in call.body:
         return await _send_batch(services, call)
-    if call.size > (bytes_max := event_body_max(services)):
+    if len(call.data) > (bytes_max := event_body_max(services)):
         raise too_large(bytes_max)
     item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
     if (problem := event_not_allowed(call.caller, item.schema, item.value)) is not None:
         raise problem
     [answer] = await sent_events(services, [item], _expected_manifest(call))
+    call.admitted_seq = _last_seq([answer])
     sent = await _sent_of(services, answer)
     _note_caller(services, call, [sent])
     if call.query["wait"] == DURABLE:
@@ -91,7 +97,9 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
     services.rates.use(call.caller, len(items) - 1)
     problems = [event_not_allowed(call.caller, item.schema, item.value) for item in items]
     allowed = [item for item, denial in zip(items, problems, strict=True) if denial is None]
-    answers = iter(await sent_events(services, allowed, _expected_manifest(call)))
+    allowed_answers = await sent_events(services, allowed, _expected_manifest(call))
+    call.admitted_seq = _last_seq(allowed_answers)
+    answers = iter(allowed_answers)
     results: list[_Sent | Problem] = []
     for denial in problems:
         if denial is not None:
@@ -107,6 +115,11 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
             document={"items": [_item_document(result, services) for result in results]}
         )
     return await _waited(services, call, results, is_one=False)
+
+
+def _last_seq(answers: Sequence[Answer]) -> int | None:
+    """The last record of answers; None if all were refused."""
+    return max((answer.seq for answer in answers if not isinstance(answer, Refusal)), default=None)
 
 
 def _note_caller(services: Services, call: ApiCall, results: Sequence[_Sent | Problem]) -> None:
@@ -206,6 +219,11 @@ async def sent_events(
         Problem: Another manifest is in force (409). Nothing was admitted.
         AosError: As the link. The events may have been admitted unless it is Busy.
     """
+    if services.is_replica:  # what is sent again is admitted once, also by the next owner (CL-204)
+        items = [
+            item if item.submission_id is not None else replace(item, submission_id=own_id())
+            for item in items
+        ]
     for _ in range(SPELLED_MAX):
         manifest = services.follower.state.manifest
         if expected is not None and not _is_hash_of(manifest, expected):
@@ -223,6 +241,8 @@ async def sent_events(
             if inputs:
                 answers = await services.link.send(inputs, manifest.hash if manifest else None)
         except ManifestChanged:
+            if services.follows:  # the owner's manifest is on its way to this node
+                await services.follower.wait_past(services.follower.seq, MANIFEST_S)
             await services.follower.advance_to()
             continue
         remaining_answers = iter(answers)
@@ -232,6 +252,11 @@ async def sent_events(
         "the manifest changed several times during this request (send it again)",
         retry_after_s=1,
     )  # fmt: skip
+
+
+def own_id() -> str:
+    """The submission id of an event that its sender gave none."""
+    return secrets.token_hex(16)
 
 
 def _is_hash_of(manifest: Effective | None, expected: str) -> bool:
@@ -277,6 +302,8 @@ async def _sent_of(services: Services, answer: Answer) -> _Sent:
         case Refusal():
             raise refused(answer, services.follower.state.manifest)
         case Duplicate(seq=seq):
+            if not await services.has_record(seq):
+                return _Sent(seq, True, None)
             return _Sent(seq, True, reached(services.follower.store, seq))
     return _Sent(answer.seq, False, answer.to, answer.ended)
 
@@ -331,8 +358,8 @@ async def ask_cell(services: Services, schema: str, value: Any, name: str) -> An
             raise refused(answer, services.follower.state.manifest)
         case Admitted(seq=seq, to=to):
             pass
-        case _:
-            raise AssertionError("these events have no submission ids")
+        case Duplicate(seq=seq):  # the node sent it again, to the next owner
+            to = (await _sent_of(services, answer)).to or ()
     waits, _ = await services.waiting.wait(
         seq, to, until_settled=False, seconds=ANSWER_S, store=services.follower.store
     )

@@ -24,27 +24,24 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
 import uvloop
 
-from aos.core.journal.records import Record
-from aos.core.state.state import State
-from aos.errors import AosError, BadUsage, Unavailable
+from aos.errors import AosError, BadUsage
 from aos.host.door.following import LiveFigures
 from aos.host.door.link import Link
-from aos.host.folder.folder import WorldFolder, open_folder
-from aos.host.follower import Follower, RecordListener
+from aos.host.folder.folder import WorldFolder, is_replicated, open_folder
+from aos.host.follower import Follower
 from aos.node.application import AccessLog, App
-from aos.node.batches.batch_runner import Batches
 from aos.node.bounded_server import SHUTDOWN_S, BoundedServer, read_certificate
 from aos.node.bounds import CONNECTIONS_MAX
 from aos.node.child_program import end_of_stdin
+from aos.node.duties import Duties, TermListeners
 from aos.node.kept_index import SHARE_WITH_KERNEL, KeptIndex
-from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.mount_door import MountedApp, RoutedApp
 from aos.node.mounted import MountPoint
@@ -53,12 +50,11 @@ from aos.node.readers import Readers
 from aos.node.services import Services
 from aos.node.sockets import BACKLOG, Tls
 from aos.node.staged_manifest import ApplyTrials
-from aos.node.steps.step_work import StepWork
 from aos.node.supervision import REPLACE
 from aos.node.tokens import LiveTokens
-from aos.node.tracing.span_poster import SpanPoster, is_configured, keep_exporting
+from aos.node.tracing.span_poster import SpanPoster, is_configured
 from aos.node.waiting import OutcomeWaits
-from aos.node.webhooks import WebhookPoster, keep_posting
+from aos.node.webhooks import WebhookPoster
 from aos.private_memory import keep_memory_private
 from aos.rare_collections import rare_collections
 from aos.read.index.cached_index import OF_NODE
@@ -73,7 +69,6 @@ _QUIET_S: Final = 0.3
 """Seconds without a request after which a stopping front has drained."""
 
 _LOOK_S: Final = 0.05
-_AGAIN_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,43 +123,34 @@ async def serve(
         AosError: The world cannot be read.
     """
     node = read_settings(settings.world)
-    later, steps_later = _Later(), _Later()
-    index, services = _services(settings, node, [later, steps_later])
+    listeners = TermListeners()
+    index, services = _services(settings, node, listeners)
     folder, follower, link = services.folder, services.follower, services.link
     await follower.start()
-    work = await open_work(
-        folder.path,
-        link,
-        lambda: follower.store,
-        node,
-        seq=follower.head_seq(),
-        report=_report,
-        holds_lease=link.holds_lease,
-    )
     gc.freeze()
-    steps = StepWork(services)
-    steps.rebased(follower.state)
-    steps_later.listener = services.steps = steps
-    batches = services.batches = Batches(services, _report)
+    duties = Duties(services, node, listeners, _report)
+    if not services.is_replica:
+        await duties.open(None)
     app = App(services, log)
-
-    def work_has_begun() -> None:
-        work.rebased(follower.state)
-        later.listener = services.work = work
-
     is_replaced = asyncio.Event()
+
+    def replace() -> None:
+        is_replaced.set()
+        services.sessions.stop()
 
     def on_hangup() -> None:
         if has_other_settings(folder.path, node):
             _report("the settings have changed: another front continues with them")
-            is_replaced.set()
-            services.sessions.stop()
+            replace()
         if settings.tls is not None:
             read_certificate([server for server, _ in servers], settings.tls, _report)
 
-    def on_head(_: int, figures: LiveFigures) -> None:
+    def on_head(seq: int, figures: LiveFigures) -> None:
         services.counters.note_figures(figures)
         follower.head_arrived()
+        if services.is_replica and seq > follower.head_seq() and not is_replaced.is_set():
+            _report("this node has another store: another front continues with it")
+            replace()
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(link.close)
@@ -172,18 +158,16 @@ async def serve(
         stack.push_async_callback(index.close)
         stack.push_async_callback(services.readers.close)
         index.start()
-        stack.push_async_callback(work.close)
+        stack.push_async_callback(duties.close)
         if (spans := services.spans) is not None:
             stack.callback(spans.close)
         servers = _servers(settings, app if extend is None else extend(app, services), app)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
         tasks: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(follower.run()),
-            asyncio.ensure_future(link.follow(on_head, services.sessions.stop)),
-            asyncio.ensure_future(_worked(work, work_has_begun)),
-            asyncio.ensure_future(steps.run()),
-            asyncio.ensure_future(batches.run()),
-            *map(asyncio.ensure_future, _background(services)),
+            asyncio.ensure_future(link.follow(on_head, services.sessions.stop, duties.take)),
+            asyncio.ensure_future(duties.run()),
+            asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
             *(
                 asyncio.ensure_future(http_server.serve(sockets=[sock]))
                 for http_server, sock in servers
@@ -207,13 +191,13 @@ async def serve(
 
 
 def _services(
-    settings: Settings, node: NodeSettings, listeners: Sequence[RecordListener]
+    settings: Settings, node: NodeSettings, listeners: TermListeners
 ) -> tuple[KeptIndex, Services]:
     """The services of a front whose follower has not started, and their index. ``listeners`` follow
     the records, too."""
     folder = open_folder(settings.world)
     waiting, counters = OutcomeWaits(), Counters()
-    follower = Follower(folder.path, [waiting, counters, *listeners])
+    follower = Follower(folder.path, [waiting, counters, *listeners.all])
     index = KeptIndex(
         folder.path,
         follower.head_seq,
@@ -237,21 +221,13 @@ def _services(
         readers=Readers(folder.path, index=lambda: index.folder),
         trials=ApplyTrials(folder.path),
         index=index,
+        is_replica=is_replicated(folder.path),
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(webhook, folder, follower, _report) for webhook in node.webhooks],
         spans=_spans(folder, follower),
         mount=settings.mount,
     )
     return index, services
-
-
-def _background(services: Services) -> Iterator[Coroutine[Any, Any, None]]:
-    """The tasks of a front next to its requests. They run until they are canceled."""
-    yield services.sessions.watch(services.tokens, time.time_ns)
-    for webhook in services.webhooks:
-        yield keep_posting(webhook, _report)
-    if services.spans is not None:
-        yield keep_exporting(services.spans, _report)
 
 
 @contextlib.asynccontextmanager
@@ -270,33 +246,6 @@ async def _ended(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _Later:
-    """Passes on records to a listener that is made after the follower has started."""
-
-    listener: RecordListener | None = None
-
-    def rebased(self, state: State) -> None:
-        if self.listener is not None:
-            self.listener.rebased(state)
-
-    def on_record(self, record: Record, state: State) -> None:
-        if self.listener is not None:
-            self.listener.on_record(record, state)
-
-
-async def _worked(work: LeasedWork, has_begun: Callable[[], None]) -> None:
-    """Serve workers once the kernel process has told which effects it runs itself."""
-    while True:
-        try:
-            await work.start()
-        except Unavailable:
-            await asyncio.sleep(_AGAIN_S)
-        else:
-            break
-    has_begun()
-    await work.run()
 
 
 async def _drained(app: App, is_replaced: asyncio.Event) -> None:

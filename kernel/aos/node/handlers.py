@@ -138,7 +138,7 @@ def _for_workers(name: str) -> Handler:
     async def handle(services: Services, call: ApiCall) -> ApiReply:
         work: LeasedWork | None = services.work
         if work is None:
-            raise not_ready()
+            raise not_ready(services)
         arguments: tuple[Any, ...] = (call.caller,)
         if call.route.body is not None:
             arguments = (call.body, call.caller)
@@ -147,9 +147,11 @@ def _for_workers(name: str) -> Handler:
     return handle
 
 
-async def answer_health(_services: Services, _: ApiCall) -> ApiReply:
+async def answer_health(services: Services, _: ApiCall) -> ApiReply:
     """``GET /healthz``: the front answers (N-119a)."""
-    return ApiReply(document={"ok": True})
+    place = services.link.place
+    role, lag = (None, None) if place is None else (place.role, place.lag)
+    return ApiReply(document={"ok": True, "role": role, "lag": lag})
 
 
 async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
@@ -162,10 +164,17 @@ async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
         "follower_is_current": _lag_s(services) < BEHIND_S,
         "disk_has_room": counters.figures is None or counters.figures.no_room is None,
         "is_not_stopping": not services.sessions.is_stopping,
+        "log_answers": (place := services.link.place) is None or place.reason is None,
     }
     are_met = all(conditions.values())
     headers = {} if are_met else {"retry-after": "1"}
-    document = {**conditions, "clock_problem": _clock_problem(services)}
+    document = {
+        **conditions,
+        "clock_problem": _clock_problem(services),
+        "role": None if place is None else place.role,
+        "lag": None if place is None else place.lag,
+        "owner": None if place is None else place.owner,
+    }
     return ApiReply(document=document, status=200 if are_met else 503, headers=headers)
 
 

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from aos.core.journal.records import Faulted, KernelReceipt, Receipt, Record
 from aos.core.state.state import State
+from aos.host.door.following import ReplicaPlace
 from aos.host.stamps import now_ns
 from aos.read.views.clock_view import ahead_ns
 
@@ -89,6 +90,7 @@ class _Collector(Collector):
         yield from _counted(self._services.counters)
         yield from _process(self._services.counters)
         yield from _front(self._services)
+        yield from _replica(self._services.link.place)
 
 
 def metrics_text(services: Services) -> bytes:
@@ -194,6 +196,14 @@ def _front(services: Services) -> Iterator[Any]:
         yield lost
     yield from _webhooks(services)
     yield from _spans(services.spans, services.follower.seq)
+
+
+def _replica(place: ReplicaPlace | None) -> Iterator[Any]:
+    """Of a node of a replicated world."""
+    if place is None:
+        return
+    yield _gauge("replica_is_owner", "1 if this node owns the world.", place.term is not None)
+    yield _gauge("replica_lag_messages", "Messages of the log that this node is behind.", place.lag)
 
 
 def _spans(poster: SpanPoster | None, seq: int) -> Iterator[Any]:

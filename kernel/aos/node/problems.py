@@ -21,6 +21,10 @@ from aos.shell_text import shell_word
 TYPE_PREFIX: Final = "urn:aos:"
 
 RETRY_AFTER_S: Final = 1
+ADMITTED: Final = "yes"
+NOT_ADMITTED: Final = "no"
+NOT_KNOWN: Final = "unknown"
+
 REFUSED: Final = "request_was_refused"
 """The rule of a refusal that has no rule of the core."""
 
@@ -113,6 +117,8 @@ class Problem(Exception):
         retry_after_s: Seconds after which the same request may succeed (429, 503).
         blockers: Why a manifest cannot be applied now, one object for each reason.
         headers: Further headers of the answer.
+        admitted: Of a 503 to a writing request, whether its inputs were admitted: ``yes``, ``no``
+            or ``unknown`` (CL-206).
     """
 
     def __init__(
@@ -125,6 +131,7 @@ class Problem(Exception):
         retry_after_s: int | None = None,
         blockers: Sequence[Mapping[str, object]] | None = None,
         headers: Mapping[str, str] | None = None,
+        admitted: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -134,6 +141,7 @@ class Problem(Exception):
         self.retry_after_s = retry_after_s
         self.blockers = blockers
         self.headers = dict(headers or {})
+        self.admitted = admitted
 
     def document(self) -> dict[str, object]:
         """The body of the answer."""
@@ -147,6 +155,8 @@ class Problem(Exception):
             fields["pointer"] = self.pointer
         if self.blockers is not None:
             fields["blockers"] = list(self.blockers)
+        if self.admitted is not None:
+            fields["admitted"] = self.admitted
         return fields
 
 
@@ -181,6 +191,11 @@ def _key(cell: tuple[str, bytes], manifest: Effective | None) -> object:
     return as_json(workflow.key if workflow else None, cell[1]) if cell[1] else None
 
 
+def admitted_after(error: AosError) -> str:
+    """Whether the input of a request with this error was admitted (CL-206)."""
+    return NOT_ADMITTED if isinstance(error, Unavailable) and error.is_unsent else NOT_KNOWN
+
+
 def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:
     """Return the problem of an error of the world in this folder. ``unknown`` is the status where
     the input names nothing that is known, or is not understood."""
@@ -202,5 +217,8 @@ def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:
         case Busy():
             return Problem(429, "world_is_busy", text, retry_after_s=RETRY_AFTER_S)
         case WorldStopped() | Unavailable():
-            return Problem(503, "world_is_unavailable", text, retry_after_s=RETRY_AFTER_S)
+            return Problem(
+                503, "world_is_unavailable", text, retry_after_s=RETRY_AFTER_S,
+                admitted=admitted_after(error),
+            )  # fmt: skip
     return Problem(500, "world_is_damaged", text)

@@ -242,11 +242,17 @@ GOVERNANCE: Final = _closed(
 )  # fmt: skip
 
 
+FRESH: Final = Parameter(
+    name="fresh", schema=FLAG,
+    help="Of a replicated world: answer with everything that was acknowledged before the request.",
+)  # fmt: skip
+
+
 def _reading(operation: ReadOperation) -> ApiRoute:
     """The route of a read request."""
     return ApiRoute(
         operation=operation.name, method=GET, path=operation.path, scope=READ,
-        summary=operation.summary, query=operation.parameters, links=operation.links,
+        summary=operation.summary, query=(*operation.parameters, FRESH), links=operation.links,
         answer=_answer(operation), media=None if operation.answers else BYTES,
     )  # fmt: skip
 

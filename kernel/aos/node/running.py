@@ -48,6 +48,7 @@ from aos.host.process import (
 )
 from aos.host.world.snapshots import Every
 from aos.manifest.effective import Effective
+from aos.node.front_relay import ask_front
 from aos.node.leases.table import begin_table, clear_table, leased
 from aos.node.mounted import Mounted
 from aos.node.node_settings import read_settings
@@ -162,6 +163,7 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
                 operator_key=options.operator_key,
                 leases=partial(_leases, path),
                 around=partial(_with_front, options, tcp),
+                front=partial(ask_front, folder.path / NODE / HTTP_SOCKET),
             ),
         )
 

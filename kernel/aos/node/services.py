@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aos.errors import Damage, Erased
 from aos.host.door.link import Link
@@ -32,12 +33,17 @@ if TYPE_CHECKING:  # these send events through these services
 
 T = TypeVar("T")
 
+CATCH_UP_S: Final = 5.0
+"""Seconds for which the front of a standby waits for the record of an answer of the owner."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Services:
     """The world, its state, and the bounds of one front.
 
-    ``work`` and ``steps`` serve workers; None before tasks are set up. ``has_operator_key`` says
+    ``work`` and ``steps`` serve workers, and ``batches`` runs batches; None before they are set up,
+    and while another node owns the world. ``is_replica`` is whether the world is replicated.
+    ``has_operator_key`` says
     that the kernel process signs commands for tokens of the scope ``operate``. ``spans`` is None
     unless spans are exported, ``mount`` unless a router serves the world.
     """
@@ -54,6 +60,7 @@ class Services:
     work: LeasedWork | None = None
     steps: StepWork | None = None
     batches: Batches | None = None
+    is_replica: bool = False
     has_operator_key: bool = False
     sessions: Sessions = field(default_factory=Sessions)
     bodies: BodyRoom = field(default_factory=BodyRoom)
@@ -64,6 +71,23 @@ class Services:
     mount: MountPoint | None = None
     _view: View | None = None
     _serial: int = -1
+
+    @property
+    def follows(self) -> bool:
+        """Whether another node owns the world, as far as this front has heard (CL-200)."""
+        place = self.link.place
+        return self.is_replica and (place is None or place.term is None)
+
+    async def has_record(self, seq: int, seconds: float = CATCH_UP_S) -> bool:
+        """Wait until the follower has a record; return whether it has. On a standby, the record of
+        an answer of the owner comes later (CL-205)."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + seconds
+        while await self.follower.advance_to(seq) < seq:
+            if loop.time() >= until_s:
+                return False
+            await self.follower.wait_past(self.follower.seq, until_s - loop.time())
+        return True
 
     def view(self) -> View:
         """Return a view of the follower's state, measured against the time of now."""

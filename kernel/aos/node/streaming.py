@@ -49,6 +49,7 @@ async def stream_journal(services: Services, call: ApiCall) -> ApiStream:
     )
     resumed = _resumed(call)
     follower = services.follower
+    await _caught_up(services, call, None if resumed is None else resumed[0] + 1)
     first = _first(
         follower, call, default=follower.seq + 1,
         resumed=None if resumed is None else resumed[0] + 1,
@@ -78,6 +79,7 @@ async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
             404, "schema_is_unknown", f"no manifest of this world has {min(unknown)[:200]!r}"
         )
     resumed = _resumed(call)
+    await _caught_up(services, call, None if resumed is None else resumed[0])
     first = _first(
         services.follower, call, default=first_kept(services.follower.store),
         resumed=None if resumed is None else resumed[0],
@@ -106,6 +108,25 @@ def _resumed(call: ApiCall) -> tuple[int, int | None] | None:
             f"Last-Event-ID: expected the id of an event of this stream, found {header[:40]!r}",
         )  # fmt: skip
     return int(match[1]), None if match[2] is None else int(match[2])
+
+
+async def _caught_up(services: Services, call: ApiCall, resumed: int | None) -> None:
+    """Wait for the records before the first one of a stream, which another node had already
+    (CL-208).
+
+    Raises:
+        Problem: This node does not have them in time (503).
+        Unavailable: The owner, which knows how far the journal goes, does not answer.
+    """
+    before = (resumed if resumed is not None else call.query.get("from", 1)) - 1
+    if not services.follows or await services.has_record(before, 0):
+        return
+    if before <= await services.link.fresh() and not await services.has_record(before):
+        raise Problem(
+            503, "node_is_behind",
+            f"this node has not taken record {before} from the log yet (continue at another node)",
+            retry_after_s=1,
+        )  # fmt: skip
 
 
 def _first(follower: Follower, call: ApiCall, *, default: int, resumed: int | None) -> int:

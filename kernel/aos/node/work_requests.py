@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.work import LeasedWork
-from aos.node.problems import Problem
+from aos.node.problems import NOT_ADMITTED, Problem
 from aos.node.services import Services
 from aos.node.steps.step_documents import is_step
 from aos.node.steps.step_work import StepWork
@@ -86,10 +86,17 @@ async def _of_effects(
 
 def _ready(services: Services) -> tuple[LeasedWork, StepWork]:
     if services.work is None or services.steps is None:
-        raise not_ready()
+        raise not_ready(services)
     return services.work, services.steps
 
 
-def not_ready() -> Problem:
-    """The front has just begun."""
+def not_ready(services: Services) -> Problem:
+    """The front has just begun, or this node does not own the world: only a form of the page comes
+    here then."""
+    if services.follows:
+        return Problem(
+            503, "node_is_no_owner",
+            "tasks and batches are those of the node that owns the world (use the page there, or "
+            "the API of any node)", retry_after_s=1, admitted=NOT_ADMITTED,
+        )  # fmt: skip
     return Problem(503, "work_is_not_ready", "the node is starting", retry_after_s=1)

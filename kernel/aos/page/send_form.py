@@ -139,10 +139,10 @@ class SendForm:
         return f"{call.base}/record/{seq}"
 
     async def _sent(self, call: FormCall, schema: str, text: str) -> int:
-        size = len(text.encode())
-        if size > (bytes_max := event_body_max(self._services)):
+        data = text.encode()
+        if len(data) > (bytes_max := event_body_max(self._services)):
             raise too_large(bytes_max)  # not parsed: that may take seconds
-        is_large = size > LARGE_BYTES
+        is_large = len(data) > LARGE_BYTES
         value = await asyncio.to_thread(_parsed, text) if is_large else _parsed(text)
         content = json.dumps([schema, value], sort_keys=True).encode()
         body = {
@@ -152,7 +152,7 @@ class SendForm:
         }
         api_call = ApiCall(
             route=SEND_EVENTS, caller=call.visit.caller, query={"wait": DURABLE}, headers={},
-            body=json_schema.read(SEND_EVENTS.body or {}, body), size=size,
+            body=json_schema.read(SEND_EVENTS.body or {}, body), data=data,
         )  # fmt: skip
         reply = await HANDLERS[SEND_EVENTS.operation](self._services, api_call)
         document = getattr(reply, "document", None)

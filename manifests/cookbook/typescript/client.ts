@@ -42,13 +42,16 @@ const PAUSE_MS_MAX = 10_000;
 
 /** The transport of a client: retries, problems, streams. */
 export class Connection {
-  private readonly url: string;
+  private readonly urls: string[];
+  /** Which of the nodes is in use. */
+  private node = 0;
   private readonly token: string | undefined;
   private readonly retries: number;
   private readonly signal: AbortSignal | undefined;
 
+  /** `url` is that of a node; of a replicated world several, with commas between them. */
   constructor(url: string, options: Options = {}) {
-    this.url = url.replace(/\/+$/, "");
+    this.urls = url.split(",").map((text) => text.trim().replace(/\/+$/, ""));
     this.token = options.token ?? environment("AOS_TOKEN");
     this.retries = options.retries ?? 8;
     this.signal = options.signal;
@@ -86,6 +89,7 @@ export class Connection {
     let last: string | undefined;
     for (;;) {
       const answer = await this.fetched(call, "text/event-stream", last);
+      const node = this.node;
       try {
         for await (const event of events(answer.body!)) {
           last = event.id;
@@ -94,6 +98,7 @@ export class Connection {
       } catch (error) {
         if (this.signal?.aborted) throw error;
       }
+      this.leave(node);
       await pause(PAUSE_MS, this.signal);
     }
   }
@@ -110,20 +115,30 @@ export class Connection {
     const init = { method: call.method, headers, body: body ?? null, signal: this.signal ?? null };
     for (let attempt = 0; ; attempt += 1) {
       let wait = Math.min(PAUSE_MS * 2 ** attempt, PAUSE_MS_MAX);
+      const node = this.node;
       try {
-        const answer = await fetch(this.url + call.path + search(call.query), init as RequestInit);
+        const url = `${this.urls[node]}${call.path}${search(call.query)}`;
+        const answer = await fetch(url, init as RequestInit);
         if (answer.ok) return answer;
         const problem = await problemOf(answer);
-        // 429: nothing was done. 503: that is not known of a request that was under way.
-        const isLater = answer.status === 429 || (answer.status === 503 && mayRepeat);
+        // 429: nothing was done. 503: `admitted` says whether something was.
+        const isUndone = answer.status === 503 && (mayRepeat || problem.admitted === "no");
+        if (answer.status === 503) this.leave(node);
+        const isLater = answer.status === 429 || isUndone;
         if (!isLater || attempt >= this.retries) throw new NodeError(answer.status, problem);
         wait = Math.max(wait, retryAfterMs(answer.headers.get("retry-after") ?? ""));
       } catch (error) {
         if (error instanceof NodeError || this.signal?.aborted) throw error;
+        this.leave(node);
         if (!mayRepeat || attempt >= this.retries) throw error;
       }
       await pause(wait, this.signal);
     }
+  }
+
+  /** Use the next node, unless another request has done that already. */
+  private leave(node: number): void {
+    if (this.node === node) this.node = (node + 1) % this.urls.length;
   }
 }
 
@@ -823,9 +838,11 @@ export type HaltedEffects = {
   oldest_ns: number;
 };
 
-/** The front answers. */
+/** The front answers. ``role`` and ``lag`` are those of a node of a replicated world. */
 export type HealthDocument = {
   ok: boolean;
+  role: string | null;
+  lag: number | null;
 };
 
 /** The signal or the command for a linear instance is record ``seq``. */
@@ -1245,6 +1262,7 @@ export type ProblemDocument = {
   rule: string;
   pointer?: string;
   blockers?: Record<string, unknown>[];
+  admitted?: string;
 };
 
 /** The process that runs the world; ``core`` is null if it is of an earlier release. */
@@ -1325,13 +1343,20 @@ export type ReachedCell = {
   state?: unknown;
 };
 
-/** Each condition, and whether it is met; and what to do about a journal clock that is ahead. */
+/**
+ * Each condition, and whether it is met; and what to do about a journal clock that is ahead.
+ * ``role``, ``lag`` and ``owner`` are those of a node of a replicated world.
+ */
 export type ReadinessDocument = {
   world_is_open: boolean;
   follower_is_current: boolean;
   disk_has_room: boolean;
   is_not_stopping: boolean;
+  log_answers: boolean;
   clock_problem: string | null;
+  role: string | null;
+  lag: number | null;
+  owner: string | null;
 };
 
 /** One fact about a cell: why it waits or has ended, and the next thing to do. */
@@ -1975,9 +2000,16 @@ export type SendEventsAnswer = SentEvent | SentBatch;
 export type ReadWorldQuery = {
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadWorldAnswer = WorldDocument | GroupDocument;
+
+export type ReadClockQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
 
 export type ReadClockAnswer = ClockDocument;
 
@@ -1988,6 +2020,8 @@ export type ReadManifestQuery = {
   since?: number;
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadManifestAnswer = ManifestDocument | ManifestDifference | Definition;
@@ -2023,6 +2057,8 @@ export type ReadCellsQuery = {
   at?: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadCellsAnswer = CellsDocument;
@@ -2048,6 +2084,8 @@ export type ReadCellCountsQuery = {
   group_by?: string;
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadCellCountsAnswer = CountsDocument;
@@ -2061,6 +2099,8 @@ export type ReadCellQuery = {
   at?: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadCellAnswer = CellDocument;
@@ -2088,6 +2128,8 @@ export type ReadIntentsQuery = {
   at?: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadIntentsAnswer = IntentsDocument;
@@ -2097,6 +2139,8 @@ export type ReadIntentQuery = {
   intent: string;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadIntentAnswer = IntentDocument;
@@ -2116,6 +2160,8 @@ export type ReadFaultsQuery = {
   at?: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadFaultsAnswer = FaultsDocument;
@@ -2135,6 +2181,8 @@ export type ReadRecordsQuery = {
   limit?: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadRecordsAnswer = RecordsDocument;
@@ -2144,6 +2192,8 @@ export type ReadRecordQuery = {
   seq: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadRecordAnswer = GenesisRecord | StartRecord | ManifestRecord | EventRecord | StepRecord | FaultRecord | ReceiptRecord | KernelReceiptRecord | StreamRecord | AttemptRecord | SnapshotRecord | ForkRecord | ControlRecord | GovernanceRecord;
@@ -2151,6 +2201,8 @@ export type ReadRecordAnswer = GenesisRecord | StartRecord | ManifestRecord | Ev
 export type ReadValueQuery = {
   /** Its content hash, or the sha256: name of a blob. */
   value: string;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadValueAnswer = ValueDocument;
@@ -2158,6 +2210,8 @@ export type ReadValueAnswer = ValueDocument;
 export type ReadBlobQuery = {
   /** Its content hash, or the sha256: name of a blob. */
   value: string;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadTraceQuery = {
@@ -2175,9 +2229,16 @@ export type ReadTraceQuery = {
   drawn?: boolean;
   /** With drawn: cut values so that lines fit into so many columns. */
   width?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadTraceAnswer = TraceDocument | DrawnTrace;
+
+export type ReadWorkQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
 
 export type ReadWorkAnswer = WorkDocument;
 
@@ -2291,6 +2352,11 @@ export type GovernBody = {
 
 export type GovernAnswer = AdmittedRecord;
 
+export type ReadProposalsQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
+
 export type ReadProposalsAnswer = ProposalsDocument;
 
 export type ReadProposalQuery = {
@@ -2298,6 +2364,8 @@ export type ReadProposalQuery = {
   proposal: number;
   /** The hash of a journaled shadow report of it, which is the answer then. */
   report?: string;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadProposalAnswer = ProposalDocument | ShadowReportDocument;
@@ -2319,6 +2387,8 @@ export type ReadFlowsQuery = {
   offset?: number;
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadFlowsAnswer = FlowsDocument;
@@ -2334,6 +2404,8 @@ export type ReadFlowQuery = {
   at?: number;
   /** Values as text for people: times, durations and bytes as the command shows them. */
   spelled?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadFlowAnswer = FlowDocument;
@@ -2368,6 +2440,11 @@ export type CancelLinearBody = {
 
 export type CancelLinearAnswer = InstanceRecord;
 
+export type ReadPlansQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
+
 export type ReadPlansAnswer = PlansDocument;
 
 export type ReadLinearInstancesQuery = {
@@ -2385,6 +2462,8 @@ export type ReadLinearInstancesQuery = {
   offset?: number;
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadLinearInstancesAnswer = LinearInstancesDocument;
@@ -2402,6 +2481,8 @@ export type ReadLinearCountsQuery = {
   group_by?: string;
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadLinearCountsAnswer = CountsDocument;
@@ -2411,6 +2492,8 @@ export type ReadLinearInstanceQuery = {
   instance: string;
   /** The world as it was after this record (default: now). */
   at?: number;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadLinearInstanceAnswer = LinearInstanceDocument;
@@ -2446,11 +2529,18 @@ export type CommandScheduleBody = {
 
 export type CommandScheduleAnswer = ScheduleRecord;
 
+export type ReadSchedulesQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
+
 export type ReadSchedulesAnswer = SchedulesDocument;
 
 export type ReadScheduleQuery = {
   /** Its id. */
   id: string;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadScheduleAnswer = ScheduleDocument;
@@ -2472,11 +2562,18 @@ export type BeginBatchBody = {
 
 export type BeginBatchAnswer = BatchDocument | CountedBatch;
 
+export type ReadBatchesQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
+
 export type ReadBatchesAnswer = BatchesDocument;
 
 export type ReadBatchQuery = {
   /** Its id. */
   id: string;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
 };
 
 export type ReadBatchAnswer = BatchDocument;
@@ -2758,8 +2855,8 @@ export class Client extends Connection {
   }
 
   /** Show the journal clock, the machine's clock, and timers that are too late. */
-  readClock(): Promise<ReadClockAnswer> {
-    return this.json({ method: "GET", path: "/v1/clock" });
+  readClock(query: ReadClockQuery = {}): Promise<ReadClockAnswer> {
+    return this.json({ method: "GET", path: "/v1/clock", query });
   }
 
   /** Show the manifest in force, or one of its definitions. */
@@ -2823,8 +2920,8 @@ export class Client extends Connection {
   }
 
   /** Show the current work of the executors in the kernel process. */
-  readWork(): Promise<ReadWorkAnswer> {
-    return this.json({ method: "GET", path: "/v1/work" });
+  readWork(query: ReadWorkQuery = {}): Promise<ReadWorkAnswer> {
+    return this.json({ method: "GET", path: "/v1/work", query });
   }
 
   /** Stream records, oldest first and then each new one; the id is its number. */
@@ -2863,8 +2960,8 @@ export class Client extends Connection {
   }
 
   /** List proposals, the oldest first. */
-  readProposals(): Promise<ReadProposalsAnswer> {
-    return this.json({ method: "GET", path: "/v1/proposals" });
+  readProposals(query: ReadProposalsQuery = {}): Promise<ReadProposalsAnswer> {
+    return this.json({ method: "GET", path: "/v1/proposals", query });
   }
 
   /**
@@ -2909,8 +3006,8 @@ export class Client extends Connection {
   }
 
   /** List the plans of the manifest in force. */
-  readPlans(): Promise<ReadPlansAnswer> {
-    return this.json({ method: "GET", path: "/v1/linear/plans" });
+  readPlans(query: ReadPlansQuery = {}): Promise<ReadPlansAnswer> {
+    return this.json({ method: "GET", path: "/v1/linear/plans", query });
   }
 
   /** List linear instances, by id. */
@@ -2939,8 +3036,8 @@ export class Client extends Connection {
   }
 
   /** List schedules, by id. */
-  readSchedules(): Promise<ReadSchedulesAnswer> {
-    return this.json({ method: "GET", path: "/v1/schedules" });
+  readSchedules(query: ReadSchedulesQuery = {}): Promise<ReadSchedulesAnswer> {
+    return this.json({ method: "GET", path: "/v1/schedules", query });
   }
 
   /** Show a schedule: its definition, its next times, and its last runs. */
@@ -2954,8 +3051,8 @@ export class Client extends Connection {
   }
 
   /** List batches, the newest first. */
-  readBatches(): Promise<ReadBatchesAnswer> {
-    return this.json({ method: "GET", path: "/v1/batches" });
+  readBatches(query: ReadBatchesQuery = {}): Promise<ReadBatchesAnswer> {
+    return this.json({ method: "GET", path: "/v1/batches", query });
   }
 
   /** Show a batch: its counts, and the first refusals. */

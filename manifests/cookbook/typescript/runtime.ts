@@ -40,13 +40,16 @@ const PAUSE_MS_MAX = 10_000;
 
 /** The transport of a client: retries, problems, streams. */
 export class Connection {
-  private readonly url: string;
+  private readonly urls: string[];
+  /** Which of the nodes is in use. */
+  private node = 0;
   private readonly token: string | undefined;
   private readonly retries: number;
   private readonly signal: AbortSignal | undefined;
 
+  /** `url` is that of a node; of a replicated world several, with commas between them. */
   constructor(url: string, options: Options = {}) {
-    this.url = url.replace(/\/+$/, "");
+    this.urls = url.split(",").map((text) => text.trim().replace(/\/+$/, ""));
     this.token = options.token ?? environment("AOS_TOKEN");
     this.retries = options.retries ?? 8;
     this.signal = options.signal;
@@ -84,6 +87,7 @@ export class Connection {
     let last: string | undefined;
     for (;;) {
       const answer = await this.fetched(call, "text/event-stream", last);
+      const node = this.node;
       try {
         for await (const event of events(answer.body!)) {
           last = event.id;
@@ -92,6 +96,7 @@ export class Connection {
       } catch (error) {
         if (this.signal?.aborted) throw error;
       }
+      this.leave(node);
       await pause(PAUSE_MS, this.signal);
     }
   }
@@ -108,20 +113,30 @@ export class Connection {
     const init = { method: call.method, headers, body: body ?? null, signal: this.signal ?? null };
     for (let attempt = 0; ; attempt += 1) {
       let wait = Math.min(PAUSE_MS * 2 ** attempt, PAUSE_MS_MAX);
+      const node = this.node;
       try {
-        const answer = await fetch(this.url + call.path + search(call.query), init as RequestInit);
+        const url = `${this.urls[node]}${call.path}${search(call.query)}`;
+        const answer = await fetch(url, init as RequestInit);
         if (answer.ok) return answer;
         const problem = await problemOf(answer);
-        // 429: nothing was done. 503: that is not known of a request that was under way.
-        const isLater = answer.status === 429 || (answer.status === 503 && mayRepeat);
+        // 429: nothing was done. 503: `admitted` says whether something was.
+        const isUndone = answer.status === 503 && (mayRepeat || problem.admitted === "no");
+        if (answer.status === 503) this.leave(node);
+        const isLater = answer.status === 429 || isUndone;
         if (!isLater || attempt >= this.retries) throw new NodeError(answer.status, problem);
         wait = Math.max(wait, retryAfterMs(answer.headers.get("retry-after") ?? ""));
       } catch (error) {
         if (error instanceof NodeError || this.signal?.aborted) throw error;
+        this.leave(node);
         if (!mayRepeat || attempt >= this.retries) throw error;
       }
       await pause(wait, this.signal);
     }
+  }
+
+  /** Use the next node, unless another request has done that already. */
+  private leave(node: number): void {
+    if (this.node === node) this.node = (node + 1) % this.urls.length;
   }
 }
 

@@ -119,11 +119,11 @@ def node_processes() -> Iterator[Callable[..., NodeProcess]]:
     """Start nodes in the block; they are killed after it."""
     processes: list[NodeProcess] = []
 
-    def begin(folder: Path, *words: str, **environment: str) -> NodeProcess:
+    def begin(folder: Path, *words: str, command: str = "run", **environment: str) -> NodeProcess:
         log = folder.with_suffix(".log")
         with log.open("ab") as output:
             process = start(
-                "run", "--world", folder, "--lease", str(LEASE_S), *words,
+                command, "--world", folder, "--lease", str(LEASE_S), *words,
                 stdout=output, stderr=output, env=environment, begin=("nice", "-n", "5"),
             )  # fmt: skip
         processes.append(NodeProcess(folder, process, log))

@@ -84,7 +84,12 @@ def _is_signed(request: Message) -> bool:
 def _is_repeatable(request: Message) -> bool:
     """Whether a second time does nothing more. The owner would sign a command without a signature
     for the next number."""
-    return request.get("op") in _REPEATABLE or _is_signed(request)
+    op = request.get("op")
+    return (
+        op in _REPEATABLE
+        or _is_signed(request)
+        or (op == "http" and request.get("repeats") is True)
+    )
 
 
 def _give_ids(request: Message) -> bool:
@@ -117,6 +122,11 @@ async def ask_owner(client: BusClient, messages: bytes) -> bytes:
         )
     except NotKnown as problem:
         raise NotKnown(f"{problem}; {UNKNOWN}") from problem
+    if reply.is_repeated and _is_away(reply.messages):
+        text = (
+            f"the owner of the world stops, and an earlier one may have had the request; {UNKNOWN}"
+        )
+        raise NotKnown(text)
     if request.command is not None and reply.is_repeated:
         return await _answer_again(client, request.command, reply.messages)
     return reply.messages

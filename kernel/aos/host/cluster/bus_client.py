@@ -92,6 +92,8 @@ def owner_finder(
 class NotCarriedOut(Unavailable):
     """The request did not reach the owner as a whole, so nothing came of it."""
 
+    is_unsent = True
+
 
 class NotKnown(Unavailable):
     """It is not known whether the request was carried out."""

@@ -19,7 +19,7 @@ CLIENT_OPS: Final = frozenset(
 """Requests of any program that may publish to the inbox for clients."""
 
 NODE_OPS: Final = CLIENT_OPS | {
-    *("blob", "head", "deliver", "settle", "attempt", "tell", "hand_over"),
+    *("blob", "head", "deliver", "settle", "attempt", "tell", "http", "hand_over"),
 }
 """Requests of the nodes of the world."""
 

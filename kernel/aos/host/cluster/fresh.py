@@ -4,6 +4,7 @@ CL-129)."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,17 +54,30 @@ def wait_until_fresh(
             connection, stream=lambda: replica.stream, world=folder.world,
             world_key=folder.world_key().verify_key.encode(), patience_s=patience_s,
         )  # fmt: skip
-        bucket = NatsBucket(connection, BEATS, replicas=None)
-        seq = None
-        while seq is None:
-            if time.monotonic() >= until_s:
-                raise Unavailable("the owner of the world changes too often")
-            seq = _last_record(connection, client, bucket, owner_key(replica.stream), until_s)
+        seq = last_record(connection, client, lambda: replica.stream, until_s)
     _wait_for(folder, seq, until_s, within_s)
     return seq
 
 
-def _last_record(
+def last_record(
+    connection: NatsConnection, client: BusClient, stream: Callable[[], str], until_s: float
+) -> int:
+    """Return the last record that the owner of a world had after this was called. It blocks its
+    thread, at most until ``until_s`` of the monotonic clock. ``stream`` is as for ``owner_finder``.
+
+    Raises:
+        Unavailable: There is no owner, or it changes too often.
+        Refused: The servers refuse this program.
+    """
+    bucket = NatsBucket(connection, BEATS, replicas=None)
+    while time.monotonic() < until_s:
+        seq = _record_of_owner(connection, client, bucket, owner_key(stream()), until_s)
+        if seq is not None:
+            return seq
+    raise Unavailable("the owner of the world changes too often")
+
+
+def _record_of_owner(
     connection: NatsConnection, client: BusClient, bucket: Bucket, key: str, until_s: float
 ) -> int | None:
     """The last record that the owner has. None if another process owns the world by now: ask again.

@@ -27,6 +27,10 @@ FOLLOWERS_MAX: Final = 4
 FIGURES_S: Final = 0.25
 """Least interval of the figures, in seconds: heads come more often."""
 
+OWNER: Final = "owner"
+STANDBY: Final = "standby"
+"""The roles of a node of a replicated world."""
+
 BEAT_S: Final = 1.0
 """Interval of messages while the head stays the same, in seconds."""
 
@@ -94,6 +98,41 @@ class LiveFigures:
         return cls(no_room=no_room, **numbers)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPlace:
+    """The place of a node in its replicated world, as the followers of its process get it (CL-201).
+
+    ``term`` counts the terms in which this process owns the world; None while it follows another
+    node. ``owner`` is the node that owns the world, None if none does. ``lag`` is the number of
+    messages of the log that this node is behind, and ``reason`` why it cannot read the log now.
+    """
+
+    node: str
+    owner: str | None
+    term: int | None
+    lag: int
+    reason: str | None
+
+    @property
+    def role(self) -> str:
+        """``owner`` or ``standby``."""
+        return STANDBY if self.term is None else OWNER
+
+    def to_message(self) -> dict[str | int, Value]:
+        """Encode it for a follower."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> ReplicaPlace:
+        """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
+        values = dict(message)
+        optional: dict[str, Any] = {
+            name: None if values.get(name) is None else field(values, name, kind)
+            for name, kind in (("owner", str), ("term", int), ("reason", str))
+        }
+        return cls(node=field(values, "node", str), lag=field(values, "lag", int), **optional)
+
+
 class Measured(Protocol):
     """A world in figures: an engine, or a node that follows."""
 
@@ -109,7 +148,8 @@ class Measured(Protocol):
 
 class Followers:
     """The followers of one running world. Used from one event loop. ``lease_end_ns`` is the time of
-    the boot-time clock until which tasks of a replicated world may be handed out (CL-89).
+    the boot-time clock until which tasks of a replicated world may be handed out (CL-89), and
+    ``place`` that of the node in it.
 
     Without a follower, ``notify`` costs one comparison.
     """
@@ -122,12 +162,14 @@ class Followers:
         clock_s: Callable[[], float] = time.monotonic,
         beat_s: float = BEAT_S,
         lease_end_ns: Callable[[], int | None] = lambda: None,
+        place: Callable[[], ReplicaPlace | None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._world = world
         self._clock_s = clock_s
         self._beat_s = beat_s
         self._lease_end_ns = lease_end_ns
+        self._place = place
         self._news: set[asyncio.Event] = set()
         self._is_stopping = False
         self._is_over = False
@@ -146,9 +188,11 @@ class Followers:
         """Follow again after ``end``."""
         self._is_stopping = self._is_over = False
 
-    def end(self) -> None:
-        """End all streams, each after a last message with the head of this moment."""
-        self._is_stopping = self._is_over = True
+    def end(self, *, is_stopping: bool = True) -> None:
+        """End all streams, each after a last message with the head of this moment. Unless the
+        process ``is_stopping``, a follower finds another stream soon."""
+        self._is_stopping = self._is_stopping or is_stopping
+        self._is_over = True
         self.notify()
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
@@ -178,6 +222,8 @@ class Followers:
                 if has_figures:
                     message["figures"] = LiveFigures.of(self._engine).to_message()
                     figures_s = now_s
+                    if (place := self._place()) is not None:
+                        message["place"] = place.to_message()
                 if self._is_stopping:
                     message["stopping"] = True
                 yield pack(message)

@@ -23,7 +23,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import CellId
 from aos.errors import AosError, BadUsage, Unavailable
-from aos.host.door.following import LiveFigures
+from aos.host.door.following import LiveFigures, ReplicaPlace
 from aos.host.door.governance_messages import governance_fields
 from aos.host.door.line import Line
 from aos.host.door.protocol import (
@@ -60,6 +60,9 @@ REQUEST_BYTES: Final = 4 * MIB
 RECONNECT_S: Final = 0.1
 """Pause before a stream that broke off is made again, in seconds."""
 
+FRESH_S: Final = 60.0
+"""Seconds within which the last record of the world is found out, or the reason why not."""
+
 SILENCE_S: Final = 15.0
 """Seconds without a message after which a stream is made again: the world sends one each second."""
 
@@ -94,6 +97,8 @@ class Link:
         """Whether ``follow`` has a connection now."""
         self._lease_end_ns: int | None = None
         """Of a replicated world: until when tasks may be handed out, by the boot-time clock."""
+        self.place: ReplicaPlace | None = None
+        """Of a replicated world: the place of this node, as ``follow`` has heard last."""
 
     def holds_lease(self) -> bool:
         """Whether tasks may be handed out now, as ``follow`` has heard last (CL-89)."""
@@ -110,18 +115,24 @@ class Link:
         extra_fields: dict[str, Value] = {} if manifest is None else {"manifest": manifest}
         return await self._events.ask([event_fields(event) for event in events], size, extra_fields)
 
-    async def answer(self, item: WorkItem) -> Answer | Lost:
+    async def answer(self, item: WorkItem, *, term: int | None = None) -> Answer | Lost:
         """Submit an item of an executor; return its answer once it is durable, refused or lost. An
-        outcome or a stream frame without a signature is signed as ``node``."""
+        outcome or a stream frame without a signature is signed as ``node``. With ``term``, the
+        process takes it in this term alone (CL-211)."""
+        extra_fields: dict[str, Value] = {} if term is None else {"term": term}
         match item:
             case Outcome():
                 size = len(item.payload) + sum(map(len, item.blobs.values()))
-                [answer] = await self._outcomes.ask([outcome_fields(item)], size)
+                [answer] = await self._outcomes.ask([outcome_fields(item)], size, extra_fields)
                 return answer
             case StreamFrame():
-                [frame_answer] = await self._frames.ask([frame_fields(item)], item.size)
+                [frame_answer] = await self._frames.ask(
+                    [frame_fields(item)], item.size, extra_fields
+                )
                 return frame_answer
-        [answer] = await self._attempts.ask([attempt_fields(item)], len(item.problem or ""))
+        [answer] = await self._attempts.ask(
+            [attempt_fields(item)], len(item.problem or ""), extra_fields
+        )
         return answer
 
     async def control(self, control: ControlInput) -> Answer:
@@ -216,6 +227,19 @@ class Link:
 
         return MadeSnapshot.from_message(await self._ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
 
+    async def fresh(self) -> int:
+        """Return the last record that the world had acknowledged when this was called (CL-203). The
+        store of this folder may get it later."""
+        head: int = field_of(await self._ask({"op": "fresh"}, answer_s=FRESH_S), "head", int)
+        return head
+
+    async def ask_owner_front(self, request: bytes, *, is_repeatable: bool) -> bytes:
+        """Have the front of the node that owns the world answer an HTTP request, and return its
+        whole answer (CL-210). One that ``is_repeatable`` may be sent to two owners."""
+        fields: dict[str, Value] = {"op": "http", "request": request, "repeats": is_repeatable}
+        reply: bytes = field_of(await self._ask(fields), "reply", bytes)
+        return reply
+
     async def status(self) -> Message:
         """Return the figures of the world, as ``status`` on the socket answers them."""
         return await self._ask({"op": "status"})
@@ -241,15 +265,17 @@ class Link:
         self,
         on_head: Callable[[int, LiveFigures], None],
         on_stopping: Callable[[], None] = lambda: None,
+        on_place: Callable[[ReplicaPlace], None] = lambda _: None,
     ) -> None:
         """Call ``on_head`` whenever the durable head may have moved, until the caller cancels this.
 
         While the process is away, a new connection is tried ten times a second. ``on_stopping`` is
-        called when the process announces that it ends; heads still follow.
+        called when the process announces that it ends; heads still follow. ``on_place`` gets the
+        place of a node, before anything else that comes with it.
         """
         while True:
             try:
-                await self._follow(on_head, on_stopping)
+                await self._follow(on_head, on_stopping, on_place)
             except (Unavailable, BadUsage):
                 pass  # it went away, or is of another release and is being replaced
             finally:
@@ -257,7 +283,10 @@ class Link:
             await asyncio.sleep(RECONNECT_S)
 
     async def _follow(
-        self, on_head: Callable[[int, LiveFigures], None], on_stopping: Callable[[], None]
+        self,
+        on_head: Callable[[int, LiveFigures], None],
+        on_stopping: Callable[[], None],
+        on_place: Callable[[ReplicaPlace], None],
     ) -> None:
         is_stopping = False
         figures: LiveFigures | None = None
@@ -268,6 +297,11 @@ class Link:
                 if "figures" in message or figures is None:
                     figures = LiveFigures.from_message(field_of(message, "figures", dict))
                 self.is_following = True
+                if "place" in message:
+                    self.place = ReplicaPlace.from_message(field_of(message, "place", dict))
+                    if self.place.term is None:
+                        self._lease_end_ns = 0  # tasks are those of another node
+                    on_place(self.place)
                 if "lease_end_ns" in message:
                     self._lease_end_ns = field_of(message, "lease_end_ns", int)
                 on_head(field_of(message, "head", int), figures)
@@ -279,6 +313,28 @@ class Link:
         """Close all connections. Calls that wait for an answer raise Unavailable."""
         for joined in (self._events, self._outcomes, self._attempts, self._frames):
             await joined.close()
+
+
+class TermLink:
+    """The way of one term's work to the process that runs the world. The process refuses it after
+    the term: another node may have given out the same tasks by then (CL-211). ``term`` is None for
+    an embedded world."""
+
+    def __init__(self, link: Link, term: int | None) -> None:
+        self._link = link
+        self._term = term
+
+    async def answer(self, item: WorkItem) -> Answer | Lost:
+        """As ``Link.answer``."""
+        return await self._link.answer(item, term=self._term)
+
+    async def work(self) -> Message:
+        """As ``Link.work``."""
+        return await self._link.work()
+
+    async def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """As ``Link.retry``."""
+        return await self._link.retry(intents)
 
 
 def _unsigned(fields: Mapping[str, Value]) -> dict[str, Value]:

@@ -76,6 +76,8 @@ T = TypeVar("T")
 class ManifestChanged(Unavailable):
     """Events were encoded for a manifest that is no longer in force. Nothing was admitted."""
 
+    is_unsent = True
+
 
 _KINDS: Final[Mapping[str, type[AosError]]] = {
     "manifest_changed": ManifestChanged,
@@ -172,7 +174,10 @@ def bodies_of(messages: bytes) -> Iterator[bytes]:
 def error_fields(problem: AosError) -> dict[str, Value]:
     """Encode an exception as an answer, as the nearest kind that the other side knows."""
     kind = next((name for name, cls in _KINDS.items() if isinstance(problem, cls)), "damage")
-    return {"error": {"kind": kind, "message": str(problem)[:TEXT_MAX]}}
+    error: dict[str | int, Value] = {"kind": kind, "message": str(problem)[:TEXT_MAX]}
+    if isinstance(problem, Unavailable) and problem.is_unsent:
+        error["unsent"] = True
+    return {"error": error}
 
 
 def raise_error(answer: Message) -> None:
@@ -182,7 +187,10 @@ def raise_error(answer: Message) -> None:
         return
     match error:
         case {"kind": str(kind), "message": str(message)} if kind in _KINDS:
-            raise _KINDS[kind](message)
+            problem = _KINDS[kind](message)
+            if isinstance(problem, Unavailable) and error.get("unsent") is True:
+                problem.is_unsent = True
+            raise problem
     raise BadUsage(f"the world answered an error of an unknown kind: {error!r:.200}")
 
 

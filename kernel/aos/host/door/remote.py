@@ -77,6 +77,8 @@ UNKNOWN: Final = (
 class NotSent(Unavailable):
     """The connection was closed before the whole request was sent: the world never saw it."""
 
+    is_unsent = True
+
 
 class RequestWay:
     """The ``Way`` to a world by requests to the process that runs it."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,8 @@ from aos.host.apply.signed_governance import check_proposal
 from aos.host.apply.stored_states import apply_looked
 from aos.host.door.collect_requests import BEAT_S, CollectRequests
 from aos.host.door.deliveries import read_deliveries
-from aos.host.door.following import Followers
+from aos.host.door.following import Followers, ReplicaPlace
+from aos.host.door.front_requests import AskFront, no_front, term_is_over
 from aos.host.door.governance_messages import proposal_row, read_governance
 from aos.host.door.listener import (
     CONNECTIONS_MAX,
@@ -92,10 +94,29 @@ OPS: Final = (  # H-53
     "manifest",
     "status",
     "work",
+    "fresh",
+    "http",
     "stop",
 )
 
 Fields = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaService:
+    """The part of a node in the service of its world, during one term (CL-201, CL-203, CL-210).
+
+    ``place`` returns the place of the node, with the number of the term. ``fresh`` returns the last
+    record of the world. ``front`` has the front of this node answer a request, and is None without
+    a front. ``hand_over`` hands the world over to a node. ``is_ending`` is whether the process ends
+    with this term.
+    """
+
+    place: Callable[[], ReplicaPlace]
+    fresh: Callable[[], Awaitable[int]]
+    front: AskFront | None
+    hand_over: Callable[[str], Future[None]]
+    is_ending: Callable[[], bool]
 
 
 class Server:
@@ -111,7 +132,7 @@ class Server:
     waits for one, it calls its argument, and ends if that raises.
     ``more_status`` returns further fields for the answer to ``status``; ``lease_end_ns`` is as for
     ``Followers``. Of a replicated world, ``check_owns`` reads the log between two groups, and
-    raises Deposed if another process owns the world, and ``hand_over`` hands it over to a node.
+    raises Deposed if another process owns the world; ``replica`` is the part of its node.
     ``receipts`` takes the outcomes, attempts and stream frames of clients. With ``operator_key``,
     commands without a signature are signed with it. Without ``neighbours`` the world takes no
     deliveries.
@@ -138,7 +159,7 @@ class Server:
         more_status: Callable[[], Fields] = dict,
         lease_end_ns: Callable[[], int | None] = lambda: None,
         check_owns: Callable[[], None] | None = None,
-        hand_over: Callable[[str], Future[None]] | None = None,
+        replica: ReplicaService | None = None,
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
@@ -157,10 +178,15 @@ class Server:
         self._collect = CollectRequests(engine.collecting, self._begin_marking, still_needed)
         self._work = work
         self._check_owns = check_owns
-        self._hand_over = hand_over
+        self._replica = replica
         self._more_status = more_status
         self._event_room, self._urgent_room = RoomQueue(busy_after_s), RoomQueue(busy_after_s)
-        self.followers = Followers(engine, world, lease_end_ns=lease_end_ns)
+        self.followers = Followers(
+            engine,
+            world,
+            lease_end_ns=lease_end_ns,
+            place=lambda: None if replica is None else replica.place(),
+        )
         """The clients that follow the journal. The process that publishes notifies them."""
         self._operating = (
             None
@@ -189,7 +215,7 @@ class Server:
     def close(self) -> None:
         """Take no more requests. Requests in progress are answered; idle connections and streams
         end."""
-        self.followers.end()
+        self.followers.end(is_stopping=self._replica is None or self._replica.is_ending())
         self._listener.close()
 
     async def finish(self, wait_s: float = FINISH_S) -> None:
@@ -249,6 +275,7 @@ class Server:
             case "retry":
                 return self._run_again(request)
             case "settle" | "attempt" | "tell":
+                self._check_term(request)
                 return await self._work_requests().answers(request)
             case "hand_over":
                 return await self._handed_over(field(request, "to", str))
@@ -258,6 +285,8 @@ class Server:
                 return self._status()
             case "work":
                 return self._work()
+            case "fresh" | "http":
+                return await self._of_replica(request)
             case "stop":
                 self._stop()
                 return {"stopping": True}
@@ -273,9 +302,9 @@ class Server:
         return {"answers": answers_fields(await self._submit(events))}
 
     async def _handed_over(self, node: str) -> Fields:
-        if self._hand_over is None:
+        if self._replica is None:
             raise BadUsage("hand_over: this world is not replicated")
-        await asyncio.wrap_future(self._hand_over(node))
+        await asyncio.wrap_future(self._replica.hand_over(node))
         return {"to": node}
 
     async def _control(self, request: Message) -> Answer:
@@ -377,6 +406,24 @@ class Server:
         if self._check_owns is not None:
             await asyncio.wrap_future(self._engine.between_groups(self._check_owns))
         return {"head": self._engine.stats().figures.seq}
+
+    async def _of_replica(self, request: Message) -> Fields:
+        """Answer with the last record that the world has acknowledged (CL-203), or with the answer
+        of this node's front to a request of another node's (CL-210)."""
+        replica = self._replica
+        if request.get("op") == "fresh":
+            return await self._head() if replica is None else {"head": await replica.fresh()}
+        if replica is None:
+            raise BadUsage("http: requests are passed on between the nodes of a replicated world")
+        if replica.front is None:
+            raise no_front()
+        return {"reply": await replica.front(field(request, "request", bytes))}
+
+    def _check_term(self, request: Message) -> None:
+        """Refuse the work of another term (CL-211). Raises Unavailable."""
+        term = request.get("term")
+        if term is not None and (self._replica is None or self._replica.place().term != term):
+            raise term_is_over()
 
     async def _make_snapshot(self) -> Fields:
         if self._snapshot is None:

@@ -113,7 +113,7 @@ async def stop_batch(services: Services, call: ApiCall) -> ApiReply:
 
 async def _batches(services: Services) -> Batches:
     if services.batches is None:
-        raise not_ready()
+        raise not_ready(services)
     await services.batches.has_loaded.wait()
     return services.batches
 

@@ -21,9 +21,8 @@ from aos.manifest.plans import (
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
 from aos.node.services import Services
-from aos.node.steps.step_work import StepWork, refusal
+from aos.node.steps.step_work import ask_instance, refusal
 from aos.node.tokens import SEND
-from aos.node.work_requests import not_ready
 from aos.read.views.cell_view import annotation_in_journal
 from aos.read.views.linear_view import LinearAnswer
 from aos.values.cbor import encode
@@ -38,7 +37,6 @@ async def start_linear(services: Services, call: ApiCall) -> ApiReply:
     body = call.body
     schema = START if body.get("biz_key") is None else RESERVE
     _check_scope(call, schema)
-    steps = _steps(services)
     try:
         plan = _plan(services, body)
         schema, value = start_event(
@@ -50,7 +48,7 @@ async def start_linear(services: Services, call: ApiCall) -> ApiReply:
         )
     except (LinearRefused, PlanInvalid, ValueProblem) as problem:
         raise Problem(422, "start_is_invalid", str(problem)) from problem
-    answer = await steps.ask(schema, value)
+    answer = await ask_instance(services, schema, value)
     if schema == RESERVE and not answer.reason:
         answer = await _started(services, answer, body["instance"])
     if answer.reason:
@@ -70,7 +68,6 @@ async def wake_linear(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/linear/wake``: T10, or the signal waits for its plan step."""
     body = call.body
     _check_scope(call, SIGNAL)
-    steps = _steps(services)
     payload = body.get("payload_cbor")
     try:
         if payload is None:
@@ -85,18 +82,18 @@ async def wake_linear(services: Services, call: ApiCall) -> ApiReply:
         "type": body["type"],
         "payload": payload,
     }
-    return await _ask_instance(steps, SIGNAL, value)
+    return await _asked(services, SIGNAL, value)
 
 
 async def cancel_linear(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/linear/cancel``."""
     _check_scope(call, CANCEL)
     value = {"instance": call.body["instance"], "reason": call.body.get("reason", "")}
-    return await _ask_instance(_steps(services), CANCEL, value)
+    return await _asked(services, CANCEL, value)
 
 
-async def _ask_instance(steps: StepWork, schema: str, value: dict[str, Any]) -> ApiReply:
-    answer = await steps.ask(schema, value)
+async def _asked(services: Services, schema: str, value: dict[str, Any]) -> ApiReply:
+    answer = await ask_instance(services, schema, value)
     if answer.reason:
         raise refusal(answer)
     return ApiReply(document={"instance": value["instance"], "seq": answer.seq})
@@ -134,9 +131,3 @@ def _check_scope(call: ApiCall, schema: str) -> None:
         raise Problem(
             403, "token_does_not_allow", f"the token {call.caller.name} may not send {schema}"
         )
-
-
-def _steps(services: Services) -> StepWork:
-    if services.steps is None:
-        raise not_ready()
-    return services.steps

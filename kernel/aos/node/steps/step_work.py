@@ -58,6 +58,16 @@ _CANCELED: Final = "CANCELED"
 _Act: TypeAlias = Callable[[Body], Awaitable[dict[str, Any]]]
 
 
+async def ask_instance(services: Services, schema: str, value: Any) -> LinearAnswer:
+    """Send an event to an instance; return its answer once that is durable.
+
+    Raises:
+        Problem: The instance is unknown, has failed by a fault, or does not answer.
+    """
+    name = f"instance {value['instance']}" if "instance" in value else schema
+    return LinearAnswer.of(await ask_cell(services, schema, value, name))
+
+
 class _StepLease(NamedTuple):
     """A lease of an instance, as its row shows it."""
 
@@ -536,13 +546,8 @@ class StepWork:
     # Events
 
     async def ask(self, schema: str, value: Any) -> LinearAnswer:
-        """Send an event to an instance; return its answer once that is durable.
-
-        Raises:
-            Problem: The instance is unknown, has failed by a fault, or does not answer.
-        """
-        name = f"instance {value['instance']}" if "instance" in value else schema
-        return LinearAnswer.of(await ask_cell(self._services, schema, value, name))
+        """As ``ask_instance``."""
+        return await ask_instance(self._services, schema, value)
 
     # The end
 

@@ -10,8 +10,15 @@ from typing import Any, Final
 
 import httpx
 
-from aos.client.node_client import token_headers, unreachable
-from aos.client.node_connection import AnswerParts, NodeAddress, error_of, read_json, tls_of
+from aos.client.node_client import AWAY, token_headers, unreachable
+from aos.client.node_connection import (
+    AddressList,
+    AnswerParts,
+    NodeAddress,
+    error_of,
+    read_json,
+    tls_of,
+)
 from aos.errors import BadUsage
 
 CONNECT_S: Final = 10.0
@@ -28,24 +35,31 @@ Item = Mapping[str, Any]
 
 
 class NodeRequests:
-    """The connections of a worker to its node."""
+    """The connections of a worker to its nodes: ``nodes`` is one address, or several with commas
+    between them. After a failure, the next request goes to the next one: each of them can be sent
+    again (CL-213).
+
+    Raises:
+        BadUsage: As ``AddressList``.
+    """
 
     def __init__(
         self,
-        address: NodeAddress,
+        nodes: str,
         *,
         token: str | None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._address = address
-        if transport is None and address.socket is not None:
-            transport = httpx.AsyncHTTPTransport(uds=str(address.socket), verify=False)
-        self._client = httpx.AsyncClient(
-            headers=token_headers(token),
-            transport=transport,
-            verify=tls_of(address),
-            trust_env=False,
-        )
+        def connect(address: NodeAddress) -> httpx.AsyncClient:
+            way = transport
+            if way is None and address.socket is not None:
+                way = httpx.AsyncHTTPTransport(uds=str(address.socket), verify=False)
+            return httpx.AsyncClient(
+                headers=token_headers(token), transport=way, verify=tls_of(address),
+                trust_env=False,
+            )  # fmt: skip
+
+        self._nodes = AddressList(nodes, connect)
 
     async def post(self, path: str, body: Mapping[str, Any], *, wait_s: float = 0.0) -> Any:
         """Send a request and return the body of its answer; the node may take ``wait_s`` longer.
@@ -67,24 +81,28 @@ class NodeRequests:
         headers = {"Accept": "application/json"}
         if content is not None:
             headers["Content-Type"] = "application/json"
-        parts = AnswerParts(ANSWER_S + wait_s)
+        parts, site = AnswerParts(ANSWER_S + wait_s), self._nodes.current
         try:
-            async with self._client.stream(
-                method, self._address.base + path, content=content, headers=headers, timeout=timeout
+            async with site.http.stream(
+                method, site.address.base + path, content=content, headers=headers, timeout=timeout
             ) as answer:
                 async for part in answer.aiter_bytes():
                     parts.take(part)
         except httpx.HTTPError as error:
-            raise unreachable(self._address, error) from error
+            self._nodes.leave(site)
+            raise unreachable(site.address, error) from error
         document = read_json(parts.body())
         if answer.status_code == httpx.codes.OK:
             return document
+        if answer.status_code == AWAY:
+            self._nodes.leave(site)
         retry_after = answer.headers.get("Retry-After", "")
         raise error_of(answer.status_code, document, retry_after=retry_after)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        for site in self._nodes.sites:
+            await site.http.aclose()
 
 
 async def post_results(node: NodeRequests, worker: str, results: Sequence[Item]) -> Sequence[Item]:

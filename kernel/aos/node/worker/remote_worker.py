@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx
 
 from aos.boot_clock import boot_s
-from aos.client.node_connection import NodeAddress, NodeUnavailable
+from aos.client.node_connection import NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.manifest.secret_use import named_secrets
 from aos.node.worker.held_tasks import HeldTask, HeldTasks
@@ -97,7 +97,7 @@ class Worker:
         self._lease_ms = int(lease_s * 1000)
         path = Path(key_file) if key_file is not None else executors.key_file
         self._signer: Signer | None = None if path is None else read_key(executors.name, path)
-        self._node = NodeRequests(NodeAddress.read(url), token=token, transport=transport)
+        self._node = NodeRequests(url, token=token, transport=transport)
         self._report = report
         effects = {
             name: function for name, function in executors.effects.items() if not function.blobs

@@ -168,7 +168,7 @@ def node(
     if idle is not None:
         raise BadUsage("--idle: expected --worlds DIR with it")
     start = RunStart(needs_executors=False)
-    options = run.options(world)
+    options = run.options(world, credentials=creds)
     try:
         with run_screen() as screen:
             ended = asyncio.run(

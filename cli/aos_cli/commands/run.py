@@ -136,6 +136,7 @@ def run(
         secrets=Secrets(secrets),
         environment=host_environment(host_root, world),
         neighbours_of=world if neighbours else None,
+        credentials=creds,
     )
     start = RunStart()
     settings = RunSettings(

@@ -1,5 +1,5 @@
-"""``sys/world.send@1``: deliver events to the worlds in the same folder (spec/world-send.md, WS-30
-to WS-37).
+"""``sys/world.send@1``: deliver events to the neighbours of a world (spec/world-send.md, WS-30 to
+WS-37).
 
     task ──▶ queue of its target ──▶ lane of its cell ──▶ request ──▶ answer ──▶ outcome
                                            ▲                 │
@@ -13,17 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage
 from aos.host.delivery_queue import DeliveryQueue, Pauses, Sending
 from aos.host.door.deliveries import DeliverySender, WorldDelivery
-from aos.host.door.line import Line
+from aos.host.door.delivery_targets import (
+    DeliveryTargets,
+    DeliveryWay,
+    NeighbourTargets,
+    TargetWorld,
+)
 from aos.host.door.protocol import read_answer
-from aos.host.door.remote import NotSent
 from aos.host.errors import Busy
 from aos.host.executors.outbox import JournalOutbox
 from aos.host.executors.task import (
@@ -35,7 +39,6 @@ from aos.host.executors.task import (
     report_to_stderr,
 )
 from aos.host.folder.folder import WorldFolder
-from aos.host.folder.neighbours import Neighbours
 from aos.host.stamps import now_ns
 from aos.manifest.effective import Effective
 from aos.manifest.names import WORLD_SEND
@@ -53,15 +56,6 @@ WORLD_UNKNOWN: Final = "world_unknown"
 EVENT_REFUSED: Final = "event_refused"
 TOO_OLD: Final = "delivery_too_old"
 
-Wake: TypeAlias = Callable[[WorldFolder], Awaitable[None]]
-"""Start the process of a world that sleeps, and wait until it answers. Raises AosError with the
-reason if it does not run."""
-
-
-async def wake_none(folder: WorldFolder) -> None:
-    """A ``Wake`` where no node serves the worlds. Raises: Unavailable: Always."""
-    raise NotSent("no process runs this world", location=str(folder.path))
-
 
 @dataclass(slots=True, eq=False)
 class _Course:
@@ -70,27 +64,28 @@ class _Course:
     queue: DeliveryQueue
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     run: asyncio.Task[None] | None = None
-    line: Line | None = None
-    target: Hash | None = None
+    way: DeliveryWay | None = None
+    end: tuple[Hash, str] | None = None
 
-    def connection(self, folder: WorldFolder) -> Line:
-        """The connection to the target, which may be another world than before."""
-        if self.line is None or self.target != folder.world:
+    def connection(self, target: TargetWorld) -> DeliveryWay:
+        """The connection to the target, which may be another world than before, or elsewhere."""
+        end = (target.world, target.place)
+        if self.way is None or self.end != end:
             self.close()
-            self.line, self.target = Line(folder), folder.world
-        return self.line
+            self.way, self.end = target.connect(), end
+        return self.way
 
     def close(self) -> None:
         """Close the connection."""
-        if self.line is not None:
-            self.line.close()
+        if self.way is not None:
+            self.way.close()
 
 
 class WorldSendExecutor:
     """The ``TaskExecutor`` of ``sys/world.send@1`` in the world ``folder``.
 
-    ``wake`` starts a target that sleeps. ``clock`` is wall time in ns, ``pauses`` come before an
-    event is sent again.
+    ``targets`` finds its neighbours; by default, those in the same folder. ``clock`` is wall time
+    in ns, ``pauses`` come before an event is sent again.
     """
 
     name: Final = "neighbours"
@@ -101,14 +96,13 @@ class WorldSendExecutor:
         self,
         folder: WorldFolder,
         *,
-        wake: Wake = wake_none,
+        targets: DeliveryTargets | None = None,
         clock: Callable[[], int] = now_ns,
         report: Report = report_to_stderr,
         pauses: Pauses = PAUSES,
     ) -> None:
         self._folder = folder
-        self._neighbours = Neighbours(folder)
-        self._wake = wake
+        self._targets = targets or NeighbourTargets(folder)
         self._clock = clock
         self._report = report
         self._pauses = pauses
@@ -121,8 +115,11 @@ class WorldSendExecutor:
     # The executor
 
     async def start(self, journal: WorkJournal) -> None:
-        """Raises: AosError: The world's key, or the record that began it, cannot be read."""
-        self._sender = await asyncio.to_thread(sender_of, self._folder)
+        """Raises: AosError: The world's key, or the record that began it, cannot be read; or as
+        ``DeliveryTargets.open``."""
+        sender = await asyncio.to_thread(sender_of, self._folder)
+        self._sender = replace(sender, name=self._targets.own_name)
+        await self._targets.open()
         self._outbox = JournalOutbox(self.name, journal, self._report)
 
     def use(self, effective: Effective) -> None:
@@ -157,6 +154,7 @@ class WorldSendExecutor:
             course.close()
         if self._outbox is not None:
             await self._outbox.drain(DRAIN_S)
+        await self._targets.close()
 
     def stats(self) -> ExecutorStats:
         on_way = sum(sending.is_on_way or sending.is_over for sending in self._sendings.values())
@@ -227,7 +225,7 @@ class WorldSendExecutor:
             sending.is_on_way, sending.since_ns = True, at_ns
             sending.started_ns = sending.started_ns or at_ns
         try:
-            folder = self._neighbours.place_of(course.queue.to)
+            target = await self._targets.find(course.queue.to)
         except BadUsage as problem:
             for sending in sendings:
                 self._fail(course, sending, WORLD_UNKNOWN, str(problem))
@@ -236,30 +234,26 @@ class WorldSendExecutor:
             self._pause(course, sendings, problem)
             return
         try:
-            answers = await self._answers(course, folder, sendings)
+            answers = await self._answers(course, target, sendings)
         except (AosError, OSError) as problem:
             self._pause(course, sendings, problem)
             return
         course.queue.tries, course.queue.problem = 0, None
         for sending, answer in zip(sendings, answers, strict=True):
-            self._take_answer(course, sending, folder.world, answer)
+            self._take_answer(course, sending, target.world, answer)
 
     async def _answers(
-        self, course: _Course, folder: WorldFolder, sendings: Sequence[Sending]
+        self, course: _Course, target: TargetWorld, sendings: Sequence[Sending]
     ) -> list[Answer]:
         """Raises: AosError: The target does not run or answer, or takes none of the deliveries."""
         assert self._sender is not None, "published before start"
-        sender, line = self._sender, course.connection(folder)
+        sender = self._sender
         request: dict[str, Value] = {
             "op": "deliver",
-            **sender.fields(folder.world),
-            "items": [sender.item(sending.delivery, folder.world) for sending in sendings],
+            **sender.fields(target.world),
+            "items": [sender.item(sending.delivery, target.world) for sending in sendings],
         }
-        try:
-            message = await line.ask(request)
-        except NotSent:
-            await self._wake(folder)
-            message = await line.ask(request)
+        message = await course.connection(target).ask(request)
         answers = [read_answer(answer) for answer in field_of(message, "answers", list)]
         if len(answers) != len(sendings):
             raise BadUsage(f"answers: expected {len(sendings)}, found {len(answers)}")

@@ -12,13 +12,24 @@ from aos.message_fields import Message
 
 CLIENT_OPS: Final = frozenset(
     {
-        *("send", "module", "apply", "control", "governance", "find", "snapshot", "retry"),
+        *(
+            "send",
+            "deliver",
+            "module",
+            "apply",
+            "control",
+            "governance",
+            "find",
+            "snapshot",
+            "retry",
+        ),
         *("manifest", "status", "work"),
     }
 )
-"""Requests of any program that may publish to the inbox for clients."""
+"""Requests of any program that may publish to the inbox for clients. The key of another world signs
+a delivery."""
 
-NODE_OPS: Final = CLIENT_OPS | {"blob", "head", "deliver", "settle", "attempt", "tell"}
+NODE_OPS: Final = CLIENT_OPS | {"blob", "head", "settle", "attempt", "tell"}
 """Requests of the nodes of the world."""
 
 _COMMANDS: Final = frozenset({"apply", "control", "governance"})

@@ -15,7 +15,8 @@ from typing import Annotated, Final
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.folder.folder import is_group
+from aos.host.folder.folder import is_group, is_replicated
+from aos.host.folder.group import shard_name
 from aos.host.folder.secrets import Secrets
 from aos.host.process import NO_REPLICA_OPTIONS, Ended, RunSettings, Status, run_world
 from aos.host.stamps import now_ns
@@ -116,8 +117,12 @@ def run(
         check_neighbours(world)
     replica = replica_options(lease, creds)
     if is_group(world):
-        if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage("--lease, --creds: the worlds of a group are not replicated")
+        if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
+            raise BadUsage(
+                "--lease, --creds: the worlds of this group are not replicated",
+                location=str(world),
+                expected="no such option, or a group of replicated worlds (aos init --store)",
+            )
         # Few worlds are groups.
         from aos_cli.group_run import run_group  # noqa: PLC0415
 
@@ -125,7 +130,7 @@ def run(
             until_idle=until_idle, until_waiting=until_waiting, max_wait=_span(max_wait),
             executors=executors, allow_http=allow_http, secrets=secrets, host_root=host_root,
             snapshot_records=snapshot_records, cell_cache_size=cell_cache_size, core=core,
-            checkpoint_every=_span(checkpoint_every),
+            checkpoint_every=_span(checkpoint_every), lease=lease, creds=creds,
         )  # fmt: skip
         return run_group(world, options, json=json)
     kind = chosen_core(core)

@@ -17,7 +17,7 @@ from aos.core.journal.frame import NO_FRAME
 from aos.core.journal.identity import world_id
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis
-from aos.errors import AosError, BadUsage, Damage
+from aos.errors import AosError, BadUsage, Damage, Refused
 from aos.host.cluster.beat import Beat, unchecked_beat
 from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.registration import WorldRegistration, read_registration
@@ -116,13 +116,15 @@ class ClusterReader:
     def registrations(self) -> Iterator[tuple[str, WorldRegistration | Damage]]:
         """Yield the registration of each name, or why it is none. Raises BucketUnreachable."""
         for name, entry in [] if self._worlds is None else self._worlds.entries():
-            yield name, _registration(name, entry)
+            with contextlib.suppress(Refused):  # of a group; its shards have one each
+                yield name, _registration(name, entry)
 
     def registration(self, name: str) -> WorldRegistration:
         """Return the registration of a name.
 
         Raises:
             BadUsage: There is none.
+            Refused: A group has the name.
             Damage: The value is no registration of that name.
             BucketUnreachable: The bucket does not answer.
         """

@@ -98,17 +98,17 @@ def _to_neighbours(world: Path, credentials: Path | None) -> TaskExecutor:
 
 
 def check_neighbours(world: Path) -> None:
-    """Check that a world may have neighbours (WS-1).
+    """Check that ``aos node`` may serve a world with neighbours (WS-1).
 
     Raises:
         BadUsage: It is a group, or a shard of one.
     """
     if is_group(world) or is_group(world.absolute().parent):
         raise BadUsage(
-            "--neighbours: the shards of a group have no neighbours",
+            "--neighbours: aos node serves the shards of a group without neighbours",
             location=str(world),
             expected="a world that is no shard of a group",
-            hint="run it without --neighbours",
+            hint="aos run --neighbours runs a group with neighbours",
         )
 
 

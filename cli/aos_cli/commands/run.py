@@ -47,7 +47,6 @@ from aos_cli.options import (
 from aos_cli.output import line, note, print_json
 from aos_cli.run_process import (
     RunStart,
-    check_neighbours,
     figures_document,
     figures_text,
     replica_options,
@@ -113,8 +112,6 @@ def run(
 ) -> int:
     ends_by_itself = until_idle or until_waiting
     _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
-    if neighbours:
-        check_neighbours(world)
     replica = replica_options(lease, creds)
     if is_group(world):
         if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
@@ -131,6 +128,7 @@ def run(
             executors=executors, allow_http=allow_http, secrets=secrets, host_root=host_root,
             snapshot_records=snapshot_records, cell_cache_size=cell_cache_size, core=core,
             checkpoint_every=_span(checkpoint_every), lease=lease, creds=creds,
+            neighbours=neighbours,
         )  # fmt: skip
         return run_group(world, options, json=json)
     kind = chosen_core(core)

@@ -51,7 +51,6 @@ class NodeBus(Closable):
             Refused, Damage, Unavailable: The key of the world cannot be read.
         """
         self._report = report
-        self._world = folder.world
         world_key = folder.world_key().verify_key.encode()
         self._connection = NatsConnection(replica.address, NatsAccess.read(credentials))
 
@@ -70,7 +69,7 @@ class NodeBus(Closable):
 
     def sources(self) -> DeliverySources:
         """The worlds that may deliver to this one."""
-        return RegisteredSources(NatsBucket(self._connection, WORLDS, replicas=None), self._world)
+        return RegisteredSources(NatsBucket(self._connection, WORLDS, replicas=None))
 
     @asynccontextmanager
     async def serving(self, inbox: str, talk: Callable[[], Talk]) -> AsyncIterator[None]:

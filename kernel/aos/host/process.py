@@ -271,7 +271,7 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
             key=key,
             sandbox=sandbox,
             host={"kernel": __version__, "core": world.core.value, **sandbox.fingerprint},
-            sources=NeighbourSources(folder),
+            sources=NeighbourSources(folder) if settings.has_neighbours else None,
         )
         return await _ran(_Run(opened, settings, end, leases), settings, end, settings.max_wait_s)
 
@@ -348,7 +348,7 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
                     key=node.key,
                     sandbox=sandbox,
                     host=term.host,
-                    sources=bus.sources(),
+                    sources=bus.sources() if settings.has_neighbours else None,
                     has_started=True,
                     holds_lease=node.holds_lease,
                     lease_end_ns=node.lease_end_ns,
@@ -427,10 +427,10 @@ class _OpenedWorld:
     """The parts of a world that this process has opened, and closes when the run has ended.
 
     ``host`` is the software that executes here, for the ``start`` record, unless the world
-    ``has_started``. ``sources`` are its neighbours. The last five are for replicated worlds:
-    whether tasks may be handed out now, and until when; a look at the log that raises Deposed if
-    another process owns the world; further fields of the status; and a call before the socket is
-    made.
+    ``has_started``. ``sources`` are its neighbours, if it has any. The last five are for replicated
+    worlds: whether tasks may be handed out now, and until when; a look at the log that raises
+    Deposed if another process owns the world; further fields of the status; and a call before the
+    socket is made.
     """
 
     folder: WorldFolder
@@ -439,7 +439,7 @@ class _OpenedWorld:
     key: SigningKey
     sandbox: Sandbox
     host: Mapping[str, str]
-    sources: DeliverySources
+    sources: DeliverySources | None
     has_started: bool = False
     holds_lease: Callable[[], bool] = lambda: True
     lease_end_ns: Callable[[], int | None] = lambda: None
@@ -516,7 +516,7 @@ class _Run:
             retry=self._pool.retry,
             receipts=self._receipts,
             operator_key=settings.operator_key,
-            sources=opened.sources if settings.has_neighbours else None,
+            sources=opened.sources,
             path=folder.path,
             snapshot=self._snapshots.make,
             between_snapshots=self._snapshots.between,

@@ -17,10 +17,10 @@ from aos.core.journal.frame import NO_FRAME
 from aos.core.journal.identity import world_id
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis
-from aos.errors import AosError, BadUsage, Damage, Refused
+from aos.errors import AosError, BadUsage, Damage
 from aos.host.cluster.beat import Beat, unchecked_beat
 from aos.host.cluster.lease import LEASE_NS
-from aos.host.cluster.registration import WorldRegistration, read_registration
+from aos.host.cluster.registration import NameOfGroup, WorldRegistration, read_registration
 from aos.host.folder.folder import open_folder
 from aos.host.folder.replica_file import ReplicaFile, find_replica
 from aos.store.lmdb_store import LOG_PLACE
@@ -116,7 +116,7 @@ class ClusterReader:
     def registrations(self) -> Iterator[tuple[str, WorldRegistration | Damage]]:
         """Yield the registration of each name, or why it is none. Raises BucketUnreachable."""
         for name, entry in [] if self._worlds is None else self._worlds.entries():
-            with contextlib.suppress(Refused):  # of a group; its shards have one each
+            with contextlib.suppress(NameOfGroup):  # its shards have registrations of their own
                 yield name, _registration(name, entry)
 
     def registration(self, name: str) -> WorldRegistration:
@@ -124,7 +124,7 @@ class ClusterReader:
 
         Raises:
             BadUsage: There is none.
-            Refused: A group has the name.
+            NameOfGroup: A group has the name.
             Damage: The value is no registration of that name.
             BucketUnreachable: The bucket does not answer.
         """

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from aos.errors import BadUsage, Refused
+from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.cluster.bus_asking import ask_owner, joined
 from aos.host.cluster.bus_client import BusClient
 from aos.host.cluster.bus_way import address_client
-from aos.host.cluster.registration import check_in_servers, find_registration
-from aos.host.door.delivery_targets import DeliveryWay, TargetWorld
+from aos.host.cluster.group_registration import find_group_registration, shard_address
+from aos.host.cluster.registration import NameOfGroup, check_in_servers, find_registration
+from aos.host.door.delivery_targets import TargetGroup, TargetWorld
 from aos.host.door.protocol import bodies_of, raise_error, unpack
 from aos.host.door.way import WaitPatience
 from aos.host.folder.replica_file import ReplicaFile
@@ -51,7 +53,7 @@ class RegisteredTargets:
         access = NatsAccess.read(self._credentials)
         self._connection = await asyncio.to_thread(NatsConnection, self._address, access)
 
-    async def find(self, to: str) -> TargetWorld:
+    async def find(self, to: str) -> TargetWorld | TargetGroup:
         """See ``DeliveryTargets``."""
         assert self._connection is not None, "open"
         connection = self._connection
@@ -62,7 +64,10 @@ class RegisteredTargets:
                 actual=repr(to),
             )
         worlds = NatsBucket(connection, WORLDS, replicas=None)
-        entry = await asyncio.to_thread(find_registration, worlds, to)
+        try:
+            entry = await asyncio.to_thread(find_registration, worlds, to)
+        except NameOfGroup:
+            return await self._group(worlds, to)
         if entry is None:
             raise BadUsage(
                 f"no world is called {to}",
@@ -73,10 +78,26 @@ class RegisteredTargets:
         if registration.world == self._world:
             raise BadUsage(f"{to} is the world itself (emit the event instead)")
         check_in_servers(registration)
+        return self._target(worlds, to, registration.world)
+
+    async def _group(self, worlds: Bucket, to: str) -> TargetGroup:
+        group = await asyncio.to_thread(find_group_registration, worlds, to)
+        if group is None:
+            raise Unavailable(f"{to}: its registration has changed")
+        address = replace(self._address, name=to)
+        return TargetGroup(
+            tuple(
+                self._target(worlds, shard_address(address, index).name, world)
+                for index, world in enumerate(group.worlds)
+            )
+        )
+
+    def _target(self, worlds: Bucket, name: str, world: Hash) -> TargetWorld:
+        assert self._connection is not None, "open"
         return TargetWorld(
-            world=registration.world,
-            place=registration.stream,
-            connect=partial(_connect, connection, registration.stream, registration.world),
+            world=world,
+            place=name,
+            connect=partial(_BusDeliveries, self._connection, worlds, name, world),
         )
 
     async def close(self) -> None:
@@ -85,37 +106,54 @@ class RegisteredTargets:
             await asyncio.to_thread(self._connection.close)
 
 
-def _connect(connection: NatsConnection, stream: str, world: Hash) -> DeliveryWay:
-    client = address_client(connection, stream=stream, world=world, patience=WaitPatience(OWNER_S))
-    return _BusDeliveries(connection, client)
-
-
 class _BusDeliveries:
-    """Deliveries to the owner of one world. It keeps no connection of its own."""
+    """Deliveries to the owner of the world that is registered under a name. It keeps no connection
+    of its own."""
 
-    def __init__(self, connection: NatsConnection, client: BusClient) -> None:
+    def __init__(self, connection: NatsConnection, worlds: Bucket, name: str, world: Hash) -> None:
         self._connection = connection
-        self._client = client
+        self._worlds = worlds
+        self._name = name
+        self._world = world
+        self._client: BusClient | None = None
+        self._stream = ""
 
     async def ask(self, request: Mapping[str, Value]) -> Message:
         """A delivery may be repeated, so it is sent to the next owner too (CL-126)."""
         messages = joined([request])
-        asking = self._connection.start(ask_owner(self._client, messages))
+        client = await self._current_client()
+        asking = self._connection.start(ask_owner(client, messages))
         [body] = bodies_of(await asyncio.wrap_future(asking))
         answer = unpack(body)
         raise_error(answer)
         return answer
+
+    async def _current_client(self) -> BusClient:
+        """The client for the log that the registration names now. Raises: AosError: The name has
+        another world, or none, or it is not known."""
+        entry = await asyncio.to_thread(find_registration, self._worlds, self._name)
+        if entry is None or entry.registration.world != self._world:
+            raise Unavailable(f"{self._name}: its registration has changed")
+        check_in_servers(entry.registration)
+        stream = entry.registration.stream
+        if self._client is None or stream != self._stream:
+            self._stream = stream
+            self._client = address_client(
+                self._connection, stream=stream, world=self._world,
+                patience=WaitPatience(OWNER_S),
+            )  # fmt: skip
+        return self._client
 
     def close(self) -> None:
         pass
 
 
 class RegisteredSources:
-    """The worlds that may deliver to ``world``: those with a registration in ``worlds``."""
+    """The worlds that may deliver to one: those with a registration in ``worlds``. A shard may be
+    its own source, by the name of its group."""
 
-    def __init__(self, worlds: Bucket, world: Hash) -> None:
+    def __init__(self, worlds: Bucket) -> None:
         self._worlds = worlds
-        self._world = world
 
     async def check(self, source: Hash, public_key: bytes, name: str | None) -> None:
         """See ``DeliverySources``. The registration is read each time: a world that was taken out
@@ -123,7 +161,7 @@ class RegisteredSources:
         entry = None
         if name is not None and KEY.fullmatch(name):
             entry = await asyncio.to_thread(find_registration, self._worlds, name)
-        if entry is None or source == self._world:
+        if entry is None:
             raise _no_neighbour(source)
         registration = entry.registration
         is_source = registration.world == source and registration.is_of(public_key)
@@ -134,5 +172,5 @@ class RegisteredSources:
 def _no_neighbour(source: Hash) -> Refused:
     return Refused(
         f"world {hash_text(source)} is no neighbour",
-        expected="another world that is registered at the same servers",
+        expected="a world that is registered at the same servers",
     )

@@ -35,6 +35,10 @@ STREAM: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
 """The form of the name of a stream: it is a part of subjects of requests to the servers."""
 
 
+class NameOfGroup(Refused):
+    """The name is that of a group, and not of a world."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseRef:
     """A base: the rows of a store that had the log to ``end``, in a ``stream`` of its own."""
@@ -79,7 +83,7 @@ def read_registration(data: bytes) -> WorldRegistration:
     """Read a value of the bucket. Its signature is not checked.
 
     Raises:
-        Refused: It is the registration of a group.
+        NameOfGroup: It is the registration of a group.
         Damage: The bytes are no registration.
     """
     try:
@@ -106,7 +110,7 @@ def read_registration(data: bytes) -> WorldRegistration:
                 signature=signature,
             )  # fmt: skip
         case [str(form), str(name), *_] if form == GROUP_FORM:
-            raise Refused(
+            raise NameOfGroup(
                 "a group has this name",
                 location=f"{name:.200}",
                 expected="the name of a world",
@@ -142,7 +146,7 @@ def find_registration(bucket: Bucket, name: str) -> RegistrationEntry | None:
     """Return the registration under a name; None if there is none.
 
     Raises:
-        Refused: A group has the name.
+        NameOfGroup: A group has the name.
         Damage: The value is no registration of that name.
         BucketUnreachable: The bucket does not answer.
     """

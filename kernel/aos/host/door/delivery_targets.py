@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from aos.errors import BadUsage, Refused
 from aos.host.door.line import Line
 from aos.host.door.remote import NotSent
 from aos.host.folder.folder import WorldFolder, is_replicated
+from aos.host.folder.group import GroupFolder
 from aos.host.folder.neighbours import Neighbours
 from aos.message_fields import Message
 from aos.values.cbor import Value
@@ -53,6 +56,13 @@ class TargetWorld:
     connect: Callable[[], DeliveryWay]
 
 
+@dataclass(frozen=True, slots=True)
+class TargetGroup:
+    """A group that takes deliveries: each is for one of its shards, or for each of them."""
+
+    shards: tuple[TargetWorld, ...]
+
+
 class DeliveryTargets(Protocol):
     """Finds the targets of one world by their names. Used from one event loop."""
 
@@ -65,7 +75,7 @@ class DeliveryTargets(Protocol):
         """Get ready. Raises AosError."""
         ...
 
-    async def find(self, to: str) -> TargetWorld:
+    async def find(self, to: str) -> TargetWorld | TargetGroup:
         """Look up a name. Raises: BadUsage: No neighbour has it. AosError: It is not known."""
         ...
 
@@ -99,23 +109,43 @@ class NeighbourTargets:
     async def open(self) -> None:
         """Nothing to do."""
 
-    async def find(self, to: str) -> TargetWorld:
+    async def find(self, to: str) -> TargetWorld | TargetGroup:
         """See ``DeliveryTargets``."""
+        group = self._neighbours.group_of(to)
+        if group is not None:
+            if is_replicated(group.shard_path(0)):
+                raise _replicated(to, group.path)
+            return TargetGroup(
+                tuple(
+                    TargetWorld(
+                        world=world, place=str(group.shard_path(index)),
+                        connect=partial(self._shard, group, index),
+                    )
+                    for index, world in enumerate(group.worlds)
+                )
+            )  # fmt: skip
         folder = self._neighbours.place_of(to)
         if is_replicated(folder.path):
-            raise BadUsage(
-                f"{to} is a replicated world, which takes events from the worlds of its servers",
-                location=str(folder.path),
-                expected="an embedded world",
-            )
+            raise _replicated(to, folder.path)
         return TargetWorld(
             world=folder.world,
             place=str(folder.path),
             connect=lambda: _WakingLine(folder, self._wake),
         )
 
+    def _shard(self, group: GroupFolder, index: int) -> DeliveryWay:
+        return _WakingLine(group.shard(index), self._wake)
+
     async def close(self) -> None:
         """Nothing to do."""
+
+
+def _replicated(to: str, path: Path) -> BadUsage:
+    return BadUsage(
+        f"{to} is replicated, and takes events from the worlds of its servers",
+        location=str(path),
+        expected="an embedded world or group",
+    )
 
 
 class _WakingLine:

@@ -18,7 +18,14 @@ from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.folder.folder import is_group, is_replicated
 from aos.host.folder.group import shard_name
 from aos.host.folder.secrets import Secrets
-from aos.host.process import NO_REPLICA_OPTIONS, Ended, RunSettings, Status, run_world
+from aos.host.process import (
+    NO_REPLICA_OPTIONS,
+    Ended,
+    ReplicaOptions,
+    RunSettings,
+    Status,
+    run_world,
+)
 from aos.host.stamps import now_ns
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.names import TIMER
@@ -114,12 +121,7 @@ def run(
     _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
     replica = replica_options(lease, creds)
     if is_group(world):
-        if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
-            raise BadUsage(
-                "--lease, --creds: the worlds of this group are not replicated",
-                location=str(world),
-                expected="no such option, or a group of replicated worlds (aos init --store)",
-            )
+        _check_group(world, replica)
         # Few worlds are groups.
         from aos_cli.group_run import run_group  # noqa: PLC0415
 
@@ -166,6 +168,16 @@ def run(
     else:
         _summary(ended, max_wait)
     return Unavailable.exit_code if ended.is_late else 0
+
+
+def _check_group(world: Path, replica: ReplicaOptions) -> None:
+    """Raise BadUsage for options of nodes if the worlds of a group are embedded."""
+    if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
+        raise BadUsage(
+            "--lease, --creds: the worlds of this group are not replicated",
+            location=str(world),
+            expected="no such option, or a group of replicated worlds (aos init --store)",
+        )
 
 
 def _run_to_the_end(world: Path, settings: RunSettings, waits: _Waits | None) -> Ended | None:

@@ -134,10 +134,10 @@ class WorldSendExecutor:
 
     async def start(self, journal: WorkJournal) -> None:
         """Raises: AosError: The world's key, or the record that began it, cannot be read; or as
-        ``DeliveryTargets.open``."""
+        ``DeliveryTargets.begin``."""
         sender = await asyncio.to_thread(sender_of, self._folder)
         self._sender = replace(sender, name=self._targets.own_name)
-        await self._targets.open()
+        await self._targets.begin()
         self._outbox = JournalOutbox(self.name, journal, self._report)
 
     def use(self, effective: Effective) -> None:

@@ -47,7 +47,7 @@ class RegisteredTargets:
         self._credentials = credentials
         self._connection: NatsConnection | None = None
 
-    async def open(self) -> None:
+    async def begin(self) -> None:
         """Start the connection; no server is asked yet. Raises: BadUsage: The client of NATS is not
         installed, or a file is not of its kind."""
         access = NatsAccess.read(self._credentials)
@@ -55,7 +55,7 @@ class RegisteredTargets:
 
     async def find(self, to: str) -> TargetWorld | TargetGroup:
         """See ``DeliveryTargets``."""
-        assert self._connection is not None, "open"
+        assert self._connection is not None, "it has begun"
         connection = self._connection
         if not KEY.fullmatch(to):
             raise BadUsage(
@@ -93,7 +93,7 @@ class RegisteredTargets:
         )
 
     def _target(self, worlds: Bucket, name: str, world: Hash) -> TargetWorld:
-        assert self._connection is not None, "open"
+        assert self._connection is not None, "it has begun"
         return TargetWorld(
             world=world,
             place=name,

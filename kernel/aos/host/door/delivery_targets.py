@@ -71,7 +71,7 @@ class DeliveryTargets(Protocol):
         """The name under which targets find this world, if they need one."""
         ...
 
-    async def open(self) -> None:
+    async def begin(self) -> None:
         """Get ready. Raises AosError."""
         ...
 
@@ -106,7 +106,7 @@ class NeighbourTargets:
         self._neighbours = Neighbours(folder)
         self._wake = wake
 
-    async def open(self) -> None:
+    async def begin(self) -> None:
         """Nothing to do."""
 
     async def find(self, to: str) -> TargetWorld | TargetGroup:

@@ -37,7 +37,7 @@ class NodeRun:
     cell_cache_size: int
     core: CoreKind | None
     has_neighbours: bool = False
-    """Whether the worlds in the same folder are neighbours, as of each of many worlds."""
+    """Whether it exchanges events with its neighbours, as each of many worlds does."""
 
     def document(self) -> dict[str, Any]:
         """The options as JSON, for the process of a world."""
@@ -69,8 +69,11 @@ class NodeRun:
             core=None if core is None else CoreKind(core),
         )
 
-    def options(self, world: Path, report: Report = note) -> NodeOptions:
+    def options(
+        self, world: Path, report: Report = note, *, credentials: Path | None = None
+    ) -> NodeOptions:
         """The options of a node that runs ``world``, also with what its ``node.toml`` names.
+        ``credentials`` is the file for the servers of a replicated world.
 
         Raises:
             BadUsage, Refused: A file or an option is not valid.
@@ -91,6 +94,7 @@ class NodeRun:
                 limits=settings.limits,
                 environment=environment,
                 neighbours_of=world if self.has_neighbours else None,
+                credentials=credentials,
             ),
             has_neighbours=self.has_neighbours,
             workers=(*self.workers, *settings.run.workers),

@@ -235,8 +235,8 @@ HasNeighbours = Annotated[
     bool,
     flag(
         "--neighbours",
-        "Exchange events with the worlds in the same folder: carry out sys/world.send, and take "
-        "what they deliver.",
+        "Exchange events with the worlds in the same folder, or of the same servers: carry out "
+        "sys/world.send, and take what they deliver.",
     ),
 ]
 

@@ -21,7 +21,7 @@ from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
-from aos.host.folder.folder import is_group, open_folder
+from aos.host.folder.folder import is_group, is_replicated, open_folder
 from aos.host.folder.secrets import Secrets
 from aos.host.process import STATUS_S, ReplicaOptions, Started, Status
 from aos.host.stamps import now_ns
@@ -52,17 +52,18 @@ def standard_executors(
     limits: Mapping[str, Limit] = NO_LIMITS,
     environment: Mapping[str, str] | None = None,
     neighbours_of: Path | None = None,
+    credentials: Path | None = None,
 ) -> list[TaskExecutor]:
     """Return the host's own executors, and one for each of ``specs``, which name Python effects.
     ``limits`` are those of a node; ``environment`` is that of the processes of ``specs``.
-    ``neighbours_of`` is the folder of the world, if it sends events to the worlds in the same
-    folder."""
+    ``neighbours_of`` is the folder of the world, if it sends events to its neighbours. If it is
+    replicated, ``credentials`` is the file for its servers."""
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),
         CronExecutor(report=note),
         HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
-        *([] if neighbours_of is None else [_to_neighbours(neighbours_of)]),
+        *([] if neighbours_of is None else [_to_neighbours(neighbours_of, credentials)]),
         *(
             PythonExecutor(
                 spec,
@@ -78,26 +79,36 @@ def standard_executors(
     ]
 
 
-def _to_neighbours(world: Path) -> TaskExecutor:
+def _to_neighbours(world: Path, credentials: Path | None) -> TaskExecutor:
     # Few worlds have neighbours.
+    from aos.host.door.delivery_targets import DeliveryTargets, NeighbourTargets  # noqa: PLC0415
     from aos.host.world_send import WorldSendExecutor  # noqa: PLC0415
     from aos.node.worlds.waking import wake  # noqa: PLC0415
 
-    return WorldSendExecutor(open_folder(world), wake=wake, report=note)
+    folder = open_folder(world)
+    targets: DeliveryTargets
+    if is_replicated(world):
+        from aos.host.cluster.registered_worlds import RegisteredTargets  # noqa: PLC0415
+        from aos.host.folder.replica_file import replica_of  # noqa: PLC0415
+
+        targets = RegisteredTargets(replica_of(world), folder.world, credentials)
+    else:
+        targets = NeighbourTargets(folder, wake)
+    return WorldSendExecutor(folder, targets=targets, report=note)
 
 
 def check_neighbours(world: Path) -> None:
-    """Check that a world may have neighbours (WS-1).
+    """Check that ``aos node`` may serve a world with neighbours (WS-1).
 
     Raises:
         BadUsage: It is a group, or a shard of one.
     """
     if is_group(world) or is_group(world.absolute().parent):
         raise BadUsage(
-            "--neighbours: the shards of a group have no neighbours",
+            "--neighbours: aos node serves the shards of a group without neighbours",
             location=str(world),
             expected="a world that is no shard of a group",
-            hint="run it without --neighbours",
+            hint="aos run --neighbours runs a group with neighbours",
         )
 
 

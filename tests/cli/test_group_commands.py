@@ -596,9 +596,8 @@ def test_commands_about_cells_and_effects_go_to_their_shards(
     assert unknown.code == 2
 
 
-@pytest.mark.parametrize("command", ["run", "node"])
 @pytest.mark.parametrize("name", [".", "000"])
-def test_shards_have_no_neighbours(group: GroupFolder, command: str, name: str) -> None:  # WS-1
-    refused = here(command, "--neighbours", "--world", group.path / name)
+def test_a_node_serves_shards_without_neighbours(group: GroupFolder, name: str) -> None:  # WS-1
+    refused = here("node", "--neighbours", "--world", group.path / name)
     assert refused.code == 2
-    assert "--neighbours: the shards of a group have no neighbours" in refused.err
+    assert "--neighbours: aos node serves the shards of a group without" in refused.err

@@ -65,6 +65,7 @@ NAMED_BY_THE_USER: Final = {
     ("kernel/aos/host/folder/making.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/folder/group_making.py", "path.mkdir"): "the folder of a new group",
     ("kernel/aos/host/cluster/member_child.py", "path.mkdir"): "the folder of a member",
+    ("kernel/aos/host/cluster/replicated_group.py", "path.mkdir"): "the folder of a joining group",
     ("kernel/aos/host/nats_servers.py", "folder.mkdir"): "the folder of servers of NATS",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
     ("manifests/gateway/aos_gateway/requests.py", "file.open"): "the evidence of a record",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aos.errors import BadUsage
 from aos.host.folder.folder import WorldFolder
@@ -15,6 +15,9 @@ from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import Credentials, Json, NewWorld, flag, number, option
 from aos_cli.output import line, print_json
+
+if TYPE_CHECKING:
+    from aos.host.folder.group import GroupFolder
 
 Store = Annotated[
     str | None,
@@ -79,13 +82,11 @@ def init(
     json: Json = False,
 ) -> None:
     if store is not None:
-        if shards is not None:
-            raise BadUsage("--shards, --store: the worlds of a group are not replicated")
         _make_replicated(
             directory, _Replicated(
                 store=store, replicas=3 if replicas is None else replicas, credentials=creds,
                 monitors=tuple(monitor or ()), is_unverified=unverified_durability, node=node,
-                operator=operator, executors=tuple(executor or ()),
+                operator=operator, executors=tuple(executor or ()), shards=shards,
             ), as_json=json,
         )  # fmt: skip
         return
@@ -109,7 +110,7 @@ def init(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Replicated:
-    """The options of a replicated world."""
+    """The options of a replicated world, or of a group of them."""
 
     store: str
     replicas: int
@@ -119,6 +120,7 @@ class _Replicated:
     node: str | None
     operator: str
     executors: tuple[str, ...]
+    shards: int | None
 
 
 def _make_replicated(directory: Path, words: _Replicated, *, as_json: bool) -> None:
@@ -140,7 +142,14 @@ def _make_replicated(directory: Path, words: _Replicated, *, as_json: bool) -> N
         operator=words.operator,
         executors=words.executors,
     )
-    folder = init_replica(directory, plan, NatsAccess.read(words.credentials))
+    access = NatsAccess.read(words.credentials)
+    if words.shards is not None:
+        from aos.host.cluster.replicated_group import init_replicated_group  # noqa: PLC0415
+
+        group = init_replicated_group(directory, words.shards, plan, access)
+        _show_group(group, words.operator, as_json=as_json, store=plan.address.text)
+        return
+    folder = init_replica(directory, plan, access)
     if as_json:
         replica = replica_of(directory).document()
         print_json({**_document(folder, words.operator), "replica": replica})
@@ -161,7 +170,12 @@ def _make_group(
     from aos.host.folder.group_making import GroupPlan, init_group  # noqa: PLC0415
 
     plan = GroupPlan(shards=shards, operator=operator, executors=tuple(executors))
-    group = init_group(directory, plan)
+    _show_group(init_group(directory, plan), operator, as_json=as_json)
+
+
+def _show_group(
+    group: GroupFolder, operator: str, *, as_json: bool, store: str | None = None
+) -> None:
     first, *_ = folders = group.folders()
     if as_json:
         print_json(
@@ -170,6 +184,7 @@ def _make_group(
                 "created": group.created,
                 "operator": operator,
                 "executors": _executors(first),
+                **({} if store is None else {"store": store}),
                 "shards": [
                     {"shard": name, "world": hash_text(folder.world), "path": str(folder.path)}
                     for name, folder in zip(group.names, folders, strict=True)
@@ -177,14 +192,19 @@ def _make_group(
             }
         )
         return
-    line(f"new group of {shards} worlds in {group.path}", style="bold")
+    line(f"new group of {group.shards} worlds in {group.path}", style="bold")
     for name, folder in zip(group.names, folders, strict=True):
         line(f"  {name}  {hash_text(folder.world)}")
     line(
         f"  {first.path}/keys/  the keys of all shards; each shard's folder has them. Keep them "
         "safe: they can write every shard"
     )
-    line(f"next: aos apply PATH --world {shell_word(group.path)}")
+    word = shell_word(group.path)
+    if store is not None:
+        line(f"  log   {store}")
+        line(f"next: aos run --world {word}, and then aos apply PATH --world {word}")
+        return
+    line(f"next: aos apply PATH --world {word}")
 
 
 def _document(folder: WorldFolder, operator: str) -> dict[str, object]:

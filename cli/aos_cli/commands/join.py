@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from aos.shell_text import shell_word
 from aos.values.digests import hash_text
 from aos_cli.options import Json, NewWorld, argument, option
-from aos_cli.output import line, print_json
+from aos_cli.output import line, note, print_json
 from aos_cli.servers import Creds, Monitors, NodeName, Unverified, replica_file, servers_of, stages
 
 if TYPE_CHECKING:
     from aos.host.cluster.joining import JoinedNode
+    from aos.host.cluster.replicated_group import JoinedGroup
     from aos.host.folder.replica_file import ReplicaFile
 
 
@@ -37,11 +38,41 @@ def join(
 
     replica = replica_file(url, node=node, monitors=monitor, is_unverified=unverified_durability)
     with servers_of(replica, creds) as servers, stages() as show:
+        from aos.host.cluster.replicated_group import is_group_name, join_group  # noqa: PLC0415
+
+        if is_group_name(servers, replica.address.name):
+            joined_group = join_group(
+                directory, servers, replica, keys=keys, progress=show, on_shard=_note_shard
+            )
+            _show_group(joined_group, replica, as_json=json)
+            return
         joined = join_world(directory, servers, replica, keys=keys, progress=show)
     if json:
         print_json(_document(joined, replica))
     else:
         _show(joined, replica)
+
+
+def _note_shard(name: str) -> None:
+    note(f"shard {name}")
+
+
+def _show_group(joined: JoinedGroup, replica: ReplicaFile, *, as_json: bool) -> None:
+    group = joined.group
+    if as_json:
+        print_json({
+            "path": str(group.path), "node": replica.node,
+            "shards": [
+                {"shard": name, "world": hash_text(world)}
+                for name, world in zip(group.names, group.worlds, strict=True)
+            ],
+        })  # fmt: skip
+        return
+    line(f"joined: {group.path} has the {group.shards} shards of the group", style="bold")
+    for name, world in zip(group.names, group.worlds, strict=True):
+        line(f"  {name}  {hash_text(world)}")
+    line(f"  node {replica.node}")
+    line(f"next: aos run --world {shell_word(group.path)}")
 
 
 def _document(joined: JoinedNode, replica: ReplicaFile) -> dict[str, object]:

@@ -14,7 +14,8 @@ from typing import Annotated, Final
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.folder.folder import is_group
+from aos.host.folder.folder import is_group, is_replicated
+from aos.host.folder.group import shard_name
 from aos.host.process import NO_REPLICA_OPTIONS, Ended
 from aos.host.world.snapshots import EVERY_RECORDS
 from aos.node.running import LISTEN, NodeAddresses, run_node
@@ -158,6 +159,13 @@ def node(
     if worlds is None and neighbours:
         check_neighbours(world)
     if worlds is None and is_group(world):
+        if is_replicated(world / shard_name(0)):
+            raise BadUsage(
+                "aos node serves no group of replicated worlds",
+                location=str(world),
+                expected="a group of embedded worlds",
+                hint="run its nodes (aos run), or serve one shard: aos node --world DIR/000",
+            )
         worlds = world
     replica = replica_options(lease, creds)
     if worlds is not None:
@@ -168,7 +176,7 @@ def node(
     if idle is not None:
         raise BadUsage("--idle: expected --worlds DIR with it")
     start = RunStart(needs_executors=False)
-    options = run.options(world)
+    options = run.options(world, credentials=creds)
     try:
         with run_screen() as screen:
             ended = asyncio.run(

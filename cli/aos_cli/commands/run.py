@@ -15,9 +15,17 @@ from typing import Annotated, Final
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.folder.folder import is_group
+from aos.host.folder.folder import is_group, is_replicated
+from aos.host.folder.group import shard_name
 from aos.host.folder.secrets import Secrets
-from aos.host.process import NO_REPLICA_OPTIONS, Ended, RunSettings, Status, run_world
+from aos.host.process import (
+    NO_REPLICA_OPTIONS,
+    Ended,
+    ReplicaOptions,
+    RunSettings,
+    Status,
+    run_world,
+)
 from aos.host.stamps import now_ns
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.names import TIMER
@@ -46,7 +54,6 @@ from aos_cli.options import (
 from aos_cli.output import line, note, print_json
 from aos_cli.run_process import (
     RunStart,
-    check_neighbours,
     figures_document,
     figures_text,
     replica_options,
@@ -112,12 +119,9 @@ def run(
 ) -> int:
     ends_by_itself = until_idle or until_waiting
     _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
-    if neighbours:
-        check_neighbours(world)
     replica = replica_options(lease, creds)
     if is_group(world):
-        if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage("--lease, --creds: the worlds of a group are not replicated")
+        _check_group(world, replica)
         # Few worlds are groups.
         from aos_cli.group_run import run_group  # noqa: PLC0415
 
@@ -125,7 +129,8 @@ def run(
             until_idle=until_idle, until_waiting=until_waiting, max_wait=_span(max_wait),
             executors=executors, allow_http=allow_http, secrets=secrets, host_root=host_root,
             snapshot_records=snapshot_records, cell_cache_size=cell_cache_size, core=core,
-            checkpoint_every=_span(checkpoint_every),
+            checkpoint_every=_span(checkpoint_every), lease=lease, creds=creds,
+            neighbours=neighbours,
         )  # fmt: skip
         return run_group(world, options, json=json)
     kind = chosen_core(core)
@@ -136,6 +141,7 @@ def run(
         secrets=Secrets(secrets),
         environment=host_environment(host_root, world),
         neighbours_of=world if neighbours else None,
+        credentials=creds,
     )
     start = RunStart()
     settings = RunSettings(
@@ -162,6 +168,16 @@ def run(
     else:
         _summary(ended, max_wait)
     return Unavailable.exit_code if ended.is_late else 0
+
+
+def _check_group(world: Path, replica: ReplicaOptions) -> None:
+    """Raise BadUsage for options of nodes if the worlds of a group are embedded."""
+    if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
+        raise BadUsage(
+            "--lease, --creds: the worlds of this group are not replicated",
+            location=str(world),
+            expected="no such option, or a group of replicated worlds (aos init --store)",
+        )
 
 
 def _run_to_the_end(world: Path, settings: RunSettings, waits: _Waits | None) -> Ended | None:

@@ -39,11 +39,22 @@ class Pauses:
 @dataclass(slots=True, eq=False)
 class Sending:
     """A task with its event. ``since_ns`` is when its request was sent, or when it is sent again
-    because of ``problem``. It ``is_over`` once its outcome is on its way into the journal."""
+    because of ``problem``. It ``is_over`` once its outcome is on its way into the journal.
+
+    If the target is a group, the journal has the ``shard`` for which it is, or that it is for each
+    of them (``is_for_each``), as the number of the ``attempt`` (WS-41). ``judged_by`` is the
+    manifest under which a shard has refused it once, and ``payload`` the receipt of the first of
+    several shards.
+    """
 
     task: Task
     to: str
     delivery: WorldDelivery
+    attempt: int
+    shard: int | None = None
+    is_for_each: bool = False
+    judged_by: bytes | None = None
+    payload: bytes | None = None
     started_ns: int = 0
     since_ns: int = 0
     tries: int = 0

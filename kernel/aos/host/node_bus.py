@@ -17,12 +17,15 @@ from aos.host.cluster.bus_server import serve_bus
 from aos.host.cluster.bus_way import node_client
 from aos.host.cluster.following import Fetch
 from aos.host.cluster.fresh import FRESH_S, last_record
+from aos.host.cluster.registered_worlds import RegisteredSources
+from aos.host.door.delivery_targets import DeliverySources
 from aos.host.door.exchange import answering
 from aos.host.door.listener import Talk
 from aos.host.executors.task import Report
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.replica_file import ReplicaFile
 from aos.store.log.nats_address import NatsAccess
+from aos.store.log.nats_bucket import WORLDS, NatsBucket
 from aos.store.log.nats_connection import NatsConnection
 
 FETCH_S: Final = 5.0
@@ -68,6 +71,10 @@ class NodeBus(Closable):
         self._client = client
         self.fetch: Fetch = blob_finder(self._connection, client(FETCH_S), report=report)
         """Asks the owner for a value that this node lacks."""
+
+    def sources(self) -> DeliverySources:
+        """The worlds that may deliver to this one."""
+        return RegisteredSources(NatsBucket(self._connection, WORLDS, replicas=None))
 
     @asynccontextmanager
     async def serving(self, inbox: str, talk: Callable[[], Talk]) -> AsyncIterator[None]:

@@ -33,6 +33,7 @@ from aos.errors import BadUsage
 from aos.fastcore.core_choice import choose_core
 from aos.fastcore.core_kind import CoreKind
 from aos.fastcore.errors import CoreDefect
+from aos.host.door.delivery_targets import DeliverySources, NeighbourSources
 from aos.host.door.following import Followers, ReplicaPlace
 from aos.host.door.front_requests import AskFront
 from aos.host.door.listener import Talk
@@ -52,7 +53,6 @@ from aos.host.executors.task import (
     report_to_stderr,
 )
 from aos.host.folder.folder import WorldFolder, is_replicated, open_folder
-from aos.host.folder.neighbours import Neighbours
 from aos.host.folder.restore import Progress, check_key
 from aos.host.open_work import OpenEffect, OpenEffects, work_fields
 from aos.host.retention.marking import find_still_needed
@@ -192,8 +192,8 @@ class RunSettings:
     ``max_wait_s`` seconds the run ends in any case, and is late (H-81a).
 
     With ``elsewhere``, effects without an executor here are left to clients of the socket: they are
-    open work like any other, and are not reported. With ``has_neighbours``, the worlds in the same
-    folder may deliver events (WS-1). With ``operator_key``, commands that clients do
+    open work like any other, and are not reported. With ``has_neighbours``, the neighbours of the
+    world may deliver events (WS-1). With ``operator_key``, commands that clients do
     not sign are signed with it (H-59f). ``leases`` returns the attempts that workers
     elsewhere may still run, by intent; it is called once the world's lock is held. An executor here
     begins with the next attempt (X-16b). ``around`` is
@@ -283,6 +283,7 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
             key=key,
             sandbox=sandbox,
             host={"kernel": __version__, "core": world.core.value, **sandbox.fingerprint},
+            sources=NeighbourSources(folder) if settings.has_neighbours else None,
         )
         return await _ran(_Run(opened, settings, end, leases), settings, end, settings.max_wait_s)
 
@@ -356,7 +357,10 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
                     hand_over=node.hand_over,
                     is_ending=lambda: end.is_final,
                 )
-                opened = _owned(folder, replica, process, term, sandbox=sandbox, service=service)
+                opened = _owned(
+                    folder, replica, process, term, sandbox=sandbox, service=service,
+                    sources=bus.sources() if settings.has_neighbours else None,
+                )  # fmt: skip
                 run = _Run(opened, settings, end, settings.leases(opened.store))
                 term.runs(run.engine, end.pause)
                 around.followers = run.followers
@@ -403,6 +407,7 @@ def _owned(
     *,
     sandbox: Sandbox,
     service: ReplicaService,
+    sources: DeliverySources | None,
 ) -> _OpenedWorld:
     """The world that a node owns for one term."""
     from aos.host.standby import replica_fields  # noqa: PLC0415
@@ -416,6 +421,7 @@ def _owned(
         key=node.key,
         sandbox=sandbox,
         host=term.host,
+        sources=sources,
         has_started=True,
         replica=service,
         holds_lease=node.holds_lease,
@@ -494,10 +500,10 @@ class _OpenedWorld:
     """The parts of a world that this process has opened, and closes when the run has ended.
 
     ``host`` is the software that executes here, for the ``start`` record, unless the world
-    ``has_started``. The last six are for replicated worlds: the part of the node in the service;
-    whether tasks may be handed out now, and until when; a look at the log that raises Deposed if
-    another process owns the world; further fields of the status; and a call before the socket is
-    made.
+    ``has_started``. ``sources`` are its neighbours, if it has any. The last six are for replicated
+    worlds: the part of the node in the service; whether tasks may be handed out now, and until when;
+    a look at the log that raises Deposed if another process owns the world; further fields of the
+    status; and a call before the socket is made.
     """
 
     folder: WorldFolder
@@ -506,6 +512,7 @@ class _OpenedWorld:
     key: SigningKey
     sandbox: Sandbox
     host: Mapping[str, str]
+    sources: DeliverySources | None
     has_started: bool = False
     replica: ReplicaService | None = None
     holds_lease: Callable[[], bool] = lambda: True
@@ -583,7 +590,7 @@ class _Run:
             retry=self._pool.retry,
             receipts=self._receipts,
             operator_key=settings.operator_key,
-            neighbours=Neighbours(folder) if settings.has_neighbours else None,
+            sources=opened.sources,
             path=folder.path,
             snapshot=self._snapshots.make,
             between_snapshots=self._snapshots.between,

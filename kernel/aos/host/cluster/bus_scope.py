@@ -12,14 +12,25 @@ from aos.message_fields import Message
 
 CLIENT_OPS: Final = frozenset(
     {
-        *("send", "module", "apply", "control", "governance", "find", "snapshot", "retry"),
+        *(
+            "send",
+            "deliver",
+            "module",
+            "apply",
+            "control",
+            "governance",
+            "find",
+            "snapshot",
+            "retry",
+        ),
         *("manifest", "status", "work"),
     }
 )
-"""Requests of any program that may publish to the inbox for clients."""
+"""Requests of any program that may publish to the inbox for clients. The key of another world signs
+a delivery."""
 
 NODE_OPS: Final = CLIENT_OPS | {
-    *("blob", "head", "deliver", "settle", "attempt", "tell", "http", "hand_over"),
+    *("blob", "head", "settle", "attempt", "tell", "http", "hand_over"),
 }
 """Requests of the nodes of the world."""
 

@@ -176,6 +176,14 @@ def node_client(
     return _client(connection, stream, world, world_key, WaitPatience(patience_s))
 
 
+def address_client(
+    connection: NatsConnection, *, stream: str, world: Hash, patience: WaitPatience | None = None
+) -> BusClient:
+    """The client of a program that does not know the key of the world (CL-124, CL-125). ``stream``
+    is that of the registration."""
+    return _client(connection, lambda: stream, world, None, patience)
+
+
 def open_bus_writer(
     address: NatsAddress,
     access: NatsAccess,
@@ -209,8 +217,9 @@ def open_bus_way(
     connection = NatsConnection(address, access)
     try:
         registration = _registered(connection, address)
-        stream = registration.stream
-        client = _client(connection, lambda: stream, registration.world, None, patience)
+        client = address_client(
+            connection, stream=registration.stream, world=registration.world, patience=patience
+        )
         return BusWay(connection, client, registration.world, busy_s=busy_s, patience=patience)
     except BaseException:
         connection.close()

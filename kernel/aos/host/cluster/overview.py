@@ -20,7 +20,7 @@ from aos.core.journal.records import Fork, Genesis
 from aos.errors import AosError, BadUsage, Damage
 from aos.host.cluster.beat import Beat, unchecked_beat
 from aos.host.cluster.lease import LEASE_NS
-from aos.host.cluster.registration import WorldRegistration, read_registration
+from aos.host.cluster.registration import NameOfGroup, WorldRegistration, read_registration
 from aos.host.folder.folder import open_folder
 from aos.host.folder.replica_file import ReplicaFile, find_replica
 from aos.store.lmdb_store import LOG_PLACE
@@ -118,13 +118,15 @@ class ClusterReader:
         for name, entry in [] if self._worlds is None else self._worlds.entries():
             if name.startswith(f"{RESERVED}."):
                 continue  # of members and operators
-            yield name, _registration(name, entry)
+            with contextlib.suppress(NameOfGroup):  # its shards have registrations of their own
+                yield name, _registration(name, entry)
 
     def registration(self, name: str) -> WorldRegistration:
         """Return the registration of a name.
 
         Raises:
             BadUsage: There is none.
+            NameOfGroup: A group has the name.
             Damage: The value is no registration of that name.
             BucketUnreachable: The bucket does not answer.
         """

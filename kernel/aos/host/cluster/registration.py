@@ -28,8 +28,15 @@ from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 
 FORM: Final = "aos/registration/1"
+GROUP_FORM: Final = "aos/group/1"
+"""The form of the registration of a group, which is in the same bucket (CL-260)."""
+
 STREAM: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
 """The form of the name of a stream: it is a part of subjects of requests to the servers."""
+
+
+class NameOfGroup(Refused):
+    """The name is that of a group, and not of a world."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,7 @@ def read_registration(data: bytes) -> WorldRegistration:
     """Read a value of the bucket. Its signature is not checked.
 
     Raises:
+        NameOfGroup: It is the registration of a group.
         Damage: The bytes are no registration.
     """
     try:
@@ -101,6 +109,13 @@ def read_registration(data: bytes) -> WorldRegistration:
                 name=name, world=Hash(world), stream=stream, base=_base(row), taken_by=taken_by,
                 signature=signature,
             )  # fmt: skip
+        case [str(form), str(name), *_] if form == GROUP_FORM:
+            raise NameOfGroup(
+                "a group has this name",
+                location=f"{name:.200}",
+                expected="the name of a world",
+                hint=f"name a shard of the group, such as {name:.200}-000",
+            )
     raise _no_registration()
 
 
@@ -131,6 +146,7 @@ def find_registration(bucket: Bucket, name: str) -> RegistrationEntry | None:
     """Return the registration under a name; None if there is none.
 
     Raises:
+        NameOfGroup: A group has the name.
         Damage: The value is no registration of that name.
         BucketUnreachable: The bucket does not answer.
     """

@@ -104,10 +104,15 @@ def default_node() -> str:
 
 
 def init_replica(
-    path: Path, plan: ReplicaPlan, access: NatsAccess, *, sources: Sources | None = None
+    path: Path,
+    plan: ReplicaPlan,
+    access: NatsAccess,
+    *,
+    sources: Sources | None = None,
+    keys_of: WorldFolder | None = None,
 ) -> WorldFolder:
     """Create a replicated world in an empty or new folder, or finish one whose creation was
-    interrupted.
+    interrupted. ``keys_of`` is as for ``init_world``.
 
     Raises:
         BadUsage: The plan is invalid, or the client of NATS is not installed. Nothing has changed.
@@ -118,8 +123,8 @@ def init_replica(
     """
     plan.check()
     with NatsConnection(plan.address, access) as connection:
-        worlds = _answered(lambda: NatsBucket(connection, WORLDS, replicas=plan.replicas))
-        entry = _answered(lambda: find_registration(worlds, plan.address.name))
+        worlds = answered(lambda: NatsBucket(connection, WORLDS, replicas=plan.replicas))
+        entry = answered(lambda: find_registration(worlds, plan.address.name))
         if (path / WORLD_FILE).exists():
             folder = _made_before(path, plan)
             if entry is not None and entry.registration.world == folder.world:
@@ -135,14 +140,14 @@ def init_replica(
                 hint="use another name"
                 + ("" if folder is None else f", in another folder than {path}"),
             )
-        _answered(lambda: NatsBucket(connection, BEATS, replicas=plan.replicas))
+        answered(lambda: NatsBucket(connection, BEATS, replicas=plan.replicas))
         if folder is None:
-            folder = _make(path, plan, connection, sources or Sources())
+            folder = _make(path, plan, connection, sources or Sources(), keys_of)
         stream, key = replica_of(path).stream, folder.world_key()
         registration = WorldRegistration(
             name=plan.address.name, world=folder.world, stream=stream
         ).signed(key)
-        _answered(lambda: register(worlds, registration))
+        answered(lambda: register(worlds, registration))
     return folder
 
 
@@ -163,26 +168,30 @@ def _made_before(path: Path, plan: ReplicaPlan) -> WorldFolder:
 
 
 def _make(
-    path: Path, plan: ReplicaPlan, connection: NatsConnection, sources: Sources
+    path: Path,
+    plan: ReplicaPlan,
+    connection: NatsConnection,
+    sources: Sources,
+    keys_of: WorldFolder | None,
 ) -> WorldFolder:
     with making(path):
-        keys = make_keys(path, plan.operator, plan.executors, sources)
+        keys = make_keys(path, plan.operator, plan.executors, sources, keys_of=keys_of)
         sealed, stamp = new_genesis(keys, sources)
         stream = new_stream_name(sealed.tip.world)
         try:
-            _answered(
+            answered(
                 lambda: connection.run(make_stream(connection, log_settings(stream, plan.replicas)))
             )
-            log = _answered(lambda: NatsLog(connection, stream))
+            log = answered(lambda: NatsLog(connection, stream))
             if not plan.unverified_durability:
                 check_durable(plan.monitors, log.state.replicas)
             with LoggedStore.create(path / STORE) as store:
                 store.begin(stream)
                 tip = Tip(world=sealed.tip.world)
-                part_bytes = _answered(lambda: log.part_bytes)
+                part_bytes = answered(lambda: log.part_bytes)
                 store.connect(log, stream=stream, tip=tip, key=keys.world, part_bytes=part_bytes)
                 head = Head.of(sealed.tip).signed(keys.world)
-                _answered(lambda: store.append([sealed], head, expected=NO_FRAME))
+                answered(lambda: store.append([sealed], head, expected=NO_FRAME))
             folder = new_folder(path, keys, sealed, stamp)
             with folder.open_plain() as plain:
                 plan.file(stream).write(plain)
@@ -199,7 +208,7 @@ def _drop(connection: NatsConnection, stream: str) -> None:
         connection.run(connection.api(f"STREAM.DELETE.{stream}"))
 
 
-def _answered(ask: Callable[[], T]) -> T:
+def answered(ask: Callable[[], T]) -> T:
     """Ask servers until they answer, for up to ``ANSWER_S`` seconds: they may elect a leader.
 
     Raises:

@@ -2,11 +2,12 @@
 WS-14).
 
     {"op": "deliver", "world": hash, "source": hash, "nonce": bytes, "key": bytes,
-     "items": [{"key": text, "opened_ns": nat, "schema": text, "value": bytes,
+     "name": text?, "items": [{"key": text, "opened_ns": nat, "schema": text, "value": bytes,
                 "signature": bytes}]}
 
 ``world`` is the target, ``source`` the world that sends. Nonce and key make the id of the source
-(J-3), so only that world can sign a delivery in its name.
+(J-3), so only that world can sign a delivery in its name. A replicated world gives the name under
+which it is registered.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from nacl.signing import SigningKey
 from aos.core.journal.identity import delivery_id, world_id
 from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage, Refused
+from aos.host.door.delivery_targets import DeliverySources
 from aos.host.door.work_messages import read_items
-from aos.host.folder.neighbours import Neighbours
 from aos.host.world.deliveries import DeliveryInput
 from aos.message_fields import Message, field
 from aos.values.cbor import Value, encode, is_nat
@@ -54,11 +55,13 @@ class WorldDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySender:
-    """A world as the source of deliveries. ``nonce`` is that of the record that began it."""
+    """A world as the source of deliveries. ``nonce`` is that of the record that began it, ``name``
+    the one under which targets find it, if they need one."""
 
     world: Hash
     nonce: bytes
     key: SigningKey
+    name: str | None = None
 
     def fields(self, target: Hash) -> dict[str, Value]:
         """The fields of a request that are the same for all its items."""
@@ -67,6 +70,7 @@ class DeliverySender:
             "source": self.world,
             "nonce": self.nonce,
             "key": bytes(self.key.verify_key),
+            **({} if self.name is None else {"name": self.name}),
         }
 
     def item(self, delivery: WorldDelivery, target: Hash) -> dict[str | int, Value]:
@@ -80,23 +84,25 @@ class DeliverySender:
         }
 
 
-def read_deliveries(
-    request: Message, *, world: Hash, neighbours: Neighbours | None
+async def read_deliveries(
+    request: Message, *, world: Hash, sources: DeliverySources | None
 ) -> Sequence[DeliveryInput]:
     """Decode the deliveries of a request to ``world``, and check that a neighbour has signed them.
 
     Raises:
         BadUsage: A field is missing or of another type, or there are too many items.
         Refused: This process takes no deliveries, or the source or a signature is not valid.
-        Unavailable: The folder of the neighbours cannot be read.
+        AosError: As ``DeliverySources.check``.
     """
-    if neighbours is None:
+    if sources is None:
         raise Refused(
             "this world takes no deliveries",
             expected="a process that knows its neighbours",
             hint="aos run --neighbours, aos node --neighbours or aos node --worlds DIR",
         )
-    source, public_key = _read_source(request, world=world, neighbours=neighbours)
+    source, public_key = _read_source(request, world=world)
+    name = field(request, "name", str) if "name" in request else None
+    await sources.check(source, public_key, name)
 
     def read(item: Message) -> DeliveryInput:
         delivery, signature = _read_item(item)
@@ -112,7 +118,7 @@ def read_deliveries(
     return read_items(request, read)
 
 
-def _read_source(request: Message, *, world: Hash, neighbours: Neighbours) -> tuple[Hash, bytes]:
+def _read_source(request: Message, *, world: Hash) -> tuple[Hash, bytes]:
     """The id and the public key of the world that delivers."""
     target, source = read_hash(request, "world"), read_hash(request, "source")
     nonce, public_key = field(request, "nonce", bytes), field(request, "key", bytes)
@@ -124,11 +130,6 @@ def _read_source(request: Message, *, world: Hash, neighbours: Neighbours) -> tu
         )
     if world_id(nonce, public_key) != source:
         raise Refused(f"the key is not that of world {hash_text(source)}")
-    if not neighbours.has(source):
-        raise Refused(
-            f"world {hash_text(source)} is no neighbour",
-            expected=f"another world in {neighbours.path}",
-        )
     return source, public_key
 
 

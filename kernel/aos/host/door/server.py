@@ -24,6 +24,7 @@ from aos.host.apply.signed_governance import check_proposal
 from aos.host.apply.stored_states import apply_looked
 from aos.host.door.collect_requests import BEAT_S, CollectRequests
 from aos.host.door.deliveries import read_deliveries
+from aos.host.door.delivery_targets import DeliverySources
 from aos.host.door.following import Followers, ReplicaPlace
 from aos.host.door.front_requests import AskFront, no_front, term_is_over
 from aos.host.door.governance_messages import proposal_row, read_governance
@@ -58,7 +59,6 @@ from aos.host.door.served_requests import (
 )
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
-from aos.host.folder.neighbours import Neighbours
 from aos.host.world.collecting import Begun, StillNeeded
 from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.snapshots import MadeSnapshot
@@ -134,7 +134,7 @@ class Server:
     ``Followers``. Of a replicated world, ``check_owns`` reads the log between two groups, and
     raises Deposed if another process owns the world; ``replica`` is the part of its node.
     ``receipts`` takes the outcomes, attempts and stream frames of clients. With ``operator_key``,
-    commands without a signature are signed with it. Without ``neighbours`` the world takes no
+    commands without a signature are signed with it. Without ``sources`` the world takes no
     deliveries.
     """
 
@@ -148,7 +148,7 @@ class Server:
         retry: Callable[[Sequence[Hash]], Sequence[Hash]] | None = None,
         receipts: Receipts | None = None,
         operator_key: SigningKey | None = None,
-        neighbours: Neighbours | None = None,
+        sources: DeliverySources | None = None,
         path: Path | None = None,
         snapshot: Callable[[], MadeSnapshot] | None = None,
         between_snapshots: Callable[
@@ -171,7 +171,7 @@ class Server:
         self._operators = operators
         self._stop = stop
         self._retry = retry
-        self._neighbours = neighbours
+        self._sources = sources
         self._path = path
         self._snapshot = snapshot
         self._between_snapshots = between_snapshots
@@ -248,8 +248,8 @@ class Server:
             case "send":
                 return await self._send(request)
             case "deliver":
-                deliveries = read_deliveries(
-                    request, world=self._world, neighbours=self._neighbours
+                deliveries = await read_deliveries(
+                    request, world=self._world, sources=self._sources
                 )
                 return {"answers": answers_fields(await self._submit(deliveries))}
             case "module":

@@ -14,11 +14,12 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from aos.errors import Damage, Refused, Unavailable
 from aos.host.folder.folder import (
@@ -41,28 +42,44 @@ _PLAN_BYTES_MAX: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:
-    """A group to make: the number of its shards, and the names that ``init_world`` takes."""
+    """A group to make: the number of its shards, and the names that ``init_world`` takes. ``store``
+    is the address of a group of replicated worlds."""
 
     shards: int
     operator: str = "operator"
     executors: tuple[str, ...] = ()
+    store: str | None = None
 
     def write(self) -> bytes:
         """The content of the mark."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2).encode() + b"\n"
+        fields = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps({"format": FORMAT, **fields}, indent=2).encode() + b"\n"
 
     @property
     def command(self) -> str:
         """The options of ``aos init`` for this plan."""
         names = [f" --executor {shell_word(name)}" for name in self.executors]
         operator = "" if self.operator == "operator" else f" --operator {shell_word(self.operator)}"
-        return f"--shards {self.shards}{operator}{''.join(names)}"
+        store = "" if self.store is None else f" --store {shell_word(self.store)}"
+        return f"--shards {self.shards}{store}{operator}{''.join(names)}"
 
 
-def init_group(path: Path, plan: GroupPlan, *, sources: Sources | None = None) -> GroupFolder:
+MakeShard: TypeAlias = Callable[[Path, int, WorldFolder | None], WorldFolder]
+"""Makes the shard with an index in a folder, or finishes it, with the keys of the first one."""
+
+
+def init_group(
+    path: Path,
+    plan: GroupPlan,
+    *,
+    sources: Sources | None = None,
+    make: MakeShard | None = None,
+    finish: Callable[[list[WorldFolder]], None] = lambda _: None,
+) -> GroupFolder:
     """Create a group in an empty or new folder, or finish one whose creation was interrupted.
 
-    All shards have the same operator key, world key and executors' keys.
+    All shards have the same operator key, world key and executors' keys. ``make`` makes each of
+    them; by default, an embedded world. ``finish`` gets all of them before the group is there.
 
     Raises:
         BadUsage: The number of shards or a name is invalid. Nothing has changed.
@@ -78,7 +95,8 @@ def init_group(path: Path, plan: GroupPlan, *, sources: Sources | None = None) -
         with _marked(path, plan) as folder:
             finished = find_group(path)
             if finished is None:
-                finished = _fill(path, plan, sources)
+                make = make or partial(_embedded, plan=plan, sources=sources)
+                finished = _fill(path, plan, sources, make, finish)
                 folder.put(
                     GROUP_FILE,
                     json.dumps(finished.document(), indent=2).encode() + b"\n",
@@ -97,37 +115,49 @@ def init_group(path: Path, plan: GroupPlan, *, sources: Sources | None = None) -
     return finished
 
 
-def _fill(path: Path, plan: GroupPlan, sources: Sources) -> GroupFolder:
-    first: WorldFolder | None = None
-    worlds = []
+def _embedded(
+    path: Path, _index: int, first: WorldFolder | None, *, plan: GroupPlan, sources: Sources
+) -> WorldFolder:
+    if (path / WORLD_FILE).exists():
+        return open_folder(path)
+    return init_world(
+        path, operator=plan.operator, executors=plan.executors, sources=sources, keys_of=first
+    )
+
+
+def _fill(
+    path: Path,
+    plan: GroupPlan,
+    sources: Sources,
+    make: MakeShard,
+    finish: Callable[[list[WorldFolder]], None],
+) -> GroupFolder:
+    folders: list[WorldFolder] = []
     for index in range(plan.shards):
         shard_path = path / shard_name(index)
-        if (shard_path / WORLD_FILE).exists():
-            shard = open_folder(shard_path)
-            if first is not None and shard.world_key() != first.world_key():
-                raise Damage(
-                    "a world of another group is in this folder",
-                    location=str(shard_path),
-                    expected=f"the same keys/{WORLD_KEY} as {first.path}",
-                    actual="another key",
-                    hint="move the folder away, and run the same command again",
-                )
-        else:
-            shard = init_world(
-                shard_path,
-                operator=plan.operator,
-                executors=plan.executors,
-                sources=sources,
-                keys_of=first,
-            )
-        first = first or shard
-        worlds.append(shard.world)
+        first = folders[0] if folders else None
+        if first is not None and (shard_path / WORLD_FILE).exists():
+            _check_key(open_folder(shard_path), first)
+        folders.append(make(shard_path, index, first))
+    finish(folders)
     created = datetime.fromtimestamp(sources.stamp().ns // 10**9, UTC)
     return GroupFolder(
         path=path,
-        worlds=tuple(worlds),
+        worlds=tuple(folder.world for folder in folders),
         created=created.isoformat().replace("+00:00", "Z"),
     )
+
+
+def _check_key(shard: WorldFolder, first: WorldFolder) -> None:
+    """Raises: Damage: A shard that was there is of another group."""
+    if shard.world_key() != first.world_key():
+        raise Damage(
+            "a world of another group is in this folder",
+            location=str(shard.path),
+            expected=f"the same keys/{WORLD_KEY} as {first.path}",
+            actual="another key",
+            hint="move the folder away, and run the same command again",
+        )
 
 
 @contextlib.contextmanager
@@ -224,5 +254,9 @@ def _read_plan(content: bytes) -> GroupPlan | None:
     match value:
         case {"shards": int(shards), "operator": str(operator), "executors": list(executors)}:
             names = tuple(map(str, executors))
-            return GroupPlan(shards=shards, operator=operator, executors=names)
+            store = value.get("store")
+            return GroupPlan(
+                shards=shards, operator=operator, executors=names,
+                store=None if store is None else str(store),
+            )  # fmt: skip
     return None

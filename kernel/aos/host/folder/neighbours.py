@@ -3,6 +3,7 @@
 
     worlds/shop     the world itself
     worlds/bank     a neighbour
+    worlds/cards    a group, whose shards are neighbours too; it has one name
     worlds/node     of the node that serves the folder, never a world
 """
 
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import AosError, BadUsage, Unavailable
-from aos.host.folder.folder import WORLD_FILE, WorldFolder, open_folder
+from aos.host.folder.folder import GROUP_FILE, WORLD_FILE, WorldFolder, open_folder
+from aos.host.folder.group import GroupFolder, group_of_shard, open_group
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import Hash
 
@@ -36,8 +38,9 @@ def check_name(name: str) -> None:
         )
 
 
-def names_in(path: Path) -> list[str]:
-    """The names of the worlds in a folder, sorted. Folders with other names are passed over.
+def names_in(path: Path, file: str = WORLD_FILE) -> list[str]:
+    """The names of the worlds in a folder, sorted; with ``GROUP_FILE``, those of the groups.
+    Folders with other names are passed over.
 
     Raises:
         Unavailable: The folder cannot be read.
@@ -47,9 +50,7 @@ def names_in(path: Path) -> list[str]:
             return sorted(
                 name
                 for name in folder.names()
-                if NAME.fullmatch(name)
-                and name not in RESERVED
-                and (path / name / WORLD_FILE).exists()
+                if NAME.fullmatch(name) and name not in RESERVED and (path / name / file).exists()
             )
     except OSError as error:
         raise Unavailable(f"{path}: cannot be read: {error.strerror}") from error
@@ -69,12 +70,18 @@ def world_in(path: Path, name: str) -> WorldFolder:
 
 
 class Neighbours:
-    """The neighbours of the world in ``folder``. Nothing is remembered but the names of worlds that
-    were found by their ids, which are checked again each time."""
+    """The neighbours of the world in ``folder``. Those of a shard are the neighbours of its group,
+    and the group. Nothing is remembered but the names of worlds that were found by their ids, which
+    are checked again each time.
+
+    Raises as ``find_group``.
+    """
 
     def __init__(self, folder: WorldFolder) -> None:
-        self.path = folder.path.absolute().parent
-        """The folder that holds the world and its neighbours."""
+        self._is_shard = group_of_shard(folder.path) is not None
+        own = folder.path.absolute()
+        self.path = own.parent.parent if self._is_shard else own.parent
+        """The folder that holds the world, or its group, and the neighbours."""
         self._own = folder.world
         self._name_by_id: dict[Hash, str] = {}
 
@@ -90,13 +97,28 @@ class Neighbours:
             raise BadUsage(f"{to} is the world itself (emit the event instead)")
         return folder
 
+    def group_of(self, to: str) -> GroupFolder | None:
+        """The group with this name, whose shards take deliveries to it; None if there is none.
+
+        Raises:
+            BadUsage: ``to`` is not a name.
+            AosError: As ``open_group``.
+        """
+        check_name(to)
+        path = self.path / to
+        return open_group(path) if (path / GROUP_FILE).exists() else None
+
     def has(self, world: Hash) -> bool:
-        """Whether a neighbour has this id. Raises: Unavailable: The folder cannot be read."""
-        return self.name_of(world) is not None
+        """Whether a neighbour has this id; a shard is one itself, by the name of its group. Raises:
+        Unavailable: The folder cannot be read."""
+        return (self._is_shard and world == self._own) or self.name_of(world) is not None
 
     def name_of(self, world: Hash) -> str | None:
-        """The name of the neighbour with this id; None if there is none. Raises: Unavailable: The
-        folder cannot be read."""
+        """The name of the neighbour with this id, ``GROUP/000`` for a shard; None if there is none.
+
+        Raises:
+            Unavailable: The folder cannot be read.
+        """
         if world == self._own:
             return None
         name = self._name_by_id.get(world)
@@ -106,10 +128,22 @@ class Neighbours:
         return name
 
     def _ids(self) -> Iterator[tuple[str, Hash]]:
-        for name in names_in(self.path):
+        shards = [
+            f"{name}/{shard}"
+            for name in names_in(self.path, GROUP_FILE)
+            for shard in self._shards_of(name)
+        ]
+        for name in [*names_in(self.path), *shards]:
             id = self._id_of(name)
             if id is not None:
                 yield name, id
+
+    def _shards_of(self, name: str) -> tuple[str, ...]:
+        """The names of a group's shards; none if it cannot be read."""
+        try:
+            return open_group(self.path / name).names
+        except AosError:
+            return ()
 
     def _id_of(self, name: str) -> Hash | None:
         """The id of the world with this name; None if there is none that can be read."""

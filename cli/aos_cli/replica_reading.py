@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from aos.errors import AosError
+from aos.host.cluster.erasing import open_erasures_of
 from aos.host.door.remote import ask_running
 from aos.host.folder.folder import open_folder
 from aos.host.folder.replica_file import replica_of
+from aos.read.lens.words import count, time_text
 from aos.read.views.record_view import Document
 from aos.store.lmdb_store import LOG_PLACE
 from aos.store.log.logged_store import LogPlace
+from aos.store.log.nats_address import NatsAccess
 
 
 def replica_document(world: Path) -> Document:
-    """Return where the log of a node is, and how far its store has taken it; and the role of its
-    process, null without one.
+    """Return where the log of a node is, and how far its store has taken it; the role of its
+    process, null without one; and the erasures that are open at its servers (CL-283).
 
     Raises:
         Damage: ``replica.json`` or the place in the store cannot be read.
@@ -31,4 +34,25 @@ def replica_document(world: Path) -> Document:
         **replica.document(),
         "position": 0 if place is None else LogPlace.from_bytes(place).position,
         **{name: process.get(name) for name in ("role", "owner", "lag", "dead", "reason")},
+        "open_erasures": open_erasures_document(world, None),
     }
+
+
+def open_erasures_document(world: Path, credentials: Path | None) -> Document:
+    """Return the erasures that are open at the servers of a node; ``number`` is null if they do not
+    say."""
+    try:
+        return dict(open_erasures_of(world, NatsAccess.read(credentials)).to_document())
+    except AosError as problem:
+        return {"number": None, "first_seq": None, "since_ns": None, "reason": str(problem)}
+
+
+def open_erasures_text(document: Document) -> str | None:
+    """What people read about open erasures; None if there are none."""
+    number, since_ns = document["number"], document["since_ns"]
+    if number == 0:
+        return None
+    if number is None:
+        return f"not known: {document['reason']}"
+    since = "" if since_ns is None else f", since {time_text(since_ns)}"
+    return f"{count(number, 'value')}{since}: {document['reason']}"

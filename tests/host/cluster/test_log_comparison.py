@@ -57,7 +57,7 @@ def test_a_folder_has_every_frame_that_counts_in_the_log(rig: Replicated) -> Non
     head = rig.owner.store.head()
     assert head is not None
     assert (result.problem, result.frames, result.dead) == (None, len(frames), 1)
-    assert (result.after, result.last) == (0, rig.log.tail)
+    assert (result.begin, result.last) == (0, rig.log.tail)
     assert (result.seq, result.local_seq) == (head.seq, head.seq)
     assert (result.behind_messages, result.behind_records) == (0, 0)
 
@@ -67,7 +67,7 @@ def test_a_trimmed_log_is_compared_behind_its_base(rig: Replicated) -> None:
     assert compared(rig).entries == 0
     rig.events("more")
     result = compared(rig)
-    assert (result.problem, result.after) == (None, base.end.position)
+    assert (result.problem, result.begin) == (None, base.end.position)
     assert result.frames > 0
 
 
@@ -170,7 +170,7 @@ def test_verify_and_audit_compare_a_standby_with_the_servers(
 ) -> None:
     first, second = tmp_path / "verified" / "a", tmp_path / "verified" / "b"
     first.parent.mkdir()
-    assert made(three, first).code == 0
+    assert made(three, first, replicas=1).code == 0
     owner, standby = run(first), run(joined(first, second, "b"))
     owner.wait(lambda: owner.owns)
     standby.wait(lambda: standby.follows and standby.replica["lag"] == 0)

@@ -31,14 +31,14 @@ SHOWN_AGAIN_S: Final = 5.0
 class LogComparison:
     """The log, as far as it was compared with a folder.
 
-    The messages behind position ``after`` were read: ``entries`` that count, with ``frames``
+    The messages behind position ``begin`` were read: ``entries`` that count, with ``frames``
     frames, and ``dead`` messages. ``last`` is the position of the last entry that counts, and
     ``seq`` the last record there. ``local_position`` and ``local_seq`` are the end of the folder.
     ``problem`` is the first difference, or why the log cannot be read on; None without one.
     """
 
     stream: str
-    after: int = 0
+    begin: int = 0
     last: int = 0
     seq: int = 0
     entries: int = 0
@@ -65,7 +65,7 @@ class LogComparison:
             "equal": self.problem is None,
             "problem": None if self.problem is None else str(self.problem),
             "stream": self.stream,
-            "after": self.after,
+            "begin": self.begin,
             "last": self.last,
             "seq": self.seq,
             "entries": self.entries,
@@ -95,8 +95,8 @@ def compare_with_log(
         try:
             _compare(comparison, servers, registration, store, world_key)
         except LogTrimmed as problem:
-            now = patiently(lambda: registered(servers.worlds, name, world_key)).registration
-            if now != registration:
+            newest = patiently(lambda: registered(servers.worlds, name, world_key)).registration
+            if newest != registration:
                 continue  # a newer base was made meanwhile, and the log trimmed to it
             comparison.problem = problem
         except Damage as problem:
@@ -121,15 +121,15 @@ def _compare(
     beginning = _beginning(log, first, registration, store, world_key)
     if beginning is None:
         return
-    comparison.after, tip = beginning
-    comparison.last, comparison.seq = comparison.after, tip.seq
+    comparison.begin, tip = beginning
+    comparison.last, comparison.seq = comparison.begin, tip.seq
 
     def frame_at(seq: int) -> Hash | None:
         frame = store.frame_at(seq)
         return frame.hash if frame is not None and frame.header.last == seq else None
 
     counter = EntryCounter(
-        tip=tip, world_key=world_key, position=comparison.after, log=log, frame_at=frame_at
+        tip=tip, world_key=world_key, position=comparison.begin, log=log, frame_at=frame_at
     )
     patience = Patience()
     while True:
@@ -197,13 +197,13 @@ def _beginning(
             actual=f"{first} as the first one",
             hint="make a base from the folder with the most records: aos cluster base",
         )
-    after, seq = (0, 0) if base is None else (base.end.position, base.end.seq)
+    position, seq = (0, 0) if base is None else (base.end.position, base.end.seq)
     cut = store.cut()
     if cut is not None and cut.seq > seq:
-        entry = patiently(lambda: _first_behind(log, after, cut.seq, world_key))
+        entry = patiently(lambda: _first_behind(log, position, cut.seq, world_key))
         if entry is None:
             return None
-        after, seq = entry
+        position, seq = entry
     if seq > head_of(store).seq:
         raise Refused(
             "this folder is behind the beginning of the log",
@@ -214,16 +214,16 @@ def _beginning(
         )
     tip = _tip_at(store, seq)
     if base is not None and seq == base.end.seq and tip.frame != base.end.frame:
-        raise _differs(seq, after, store, "the base of the world has another frame there")
-    return after, tip
+        raise _differs(seq, position, store, "the base of the world has another frame there")
+    return position, tip
 
 
-def _first_behind(log: Log, after: int, least: int, world_key: bytes) -> tuple[int, int] | None:
-    """The first whole entry of the world's key whose frames follow record ``least`` or a later one:
+def _first_behind(log: Log, position: int, seq: int, world_key: bytes) -> tuple[int, int] | None:
+    """The first whole entry of the world's key whose frames follow record ``seq`` or a later one:
     the position before it, and the record before its frames. Such an entry counts: an owner writes
     on a frame that counts, and the first entry on it is the one."""
     parts: list[EntryPart] = []
-    for message in log.read(after):
+    for message in log.read(position):
         part = message.part
         if part is not None and parts and part.entry != parts[0].entry:
             parts = []
@@ -241,9 +241,9 @@ def _first_behind(log: Log, after: int, least: int, world_key: bytes) -> tuple[i
         except Damage:
             continue
         if isinstance(entry, FramesEntry) and entry.head.is_signed_by(world_key):
-            before = entry.frames[0].header.first - 1
-            if before >= least:
-                return message.position - part.total, before
+            last_before = entry.frames[0].header.first - 1
+            if last_before >= seq:
+                return message.position - part.total, last_before
     return None
 
 
@@ -278,14 +278,8 @@ def _check_frame(frame: Frame, position: int, store: LmdbStore) -> None:
         return
     if local.header != frame.header:
         raise _differs(frame.header.first, position, store, "another frame is in the folder")
-    differing = next(
-        (
-            index
-            for index, (own, other) in enumerate(zip(local.records, frame.records, strict=False))
-            if own != other
-        ),
-        0,
-    )
+    pairs = zip(local.records, frame.records, strict=False)
+    differing = next((index for index, (left, right) in enumerate(pairs) if left != right), 0)
     raise _differs(
         frame.header.first + differing, position, store, "the folder has other bytes there"
     )

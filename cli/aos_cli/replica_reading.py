@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from aos.errors import AosError
 from aos.host.cluster.erasing import open_erasures_of
@@ -14,6 +15,9 @@ from aos.read.views.record_view import Document
 from aos.store.lmdb_store import LOG_PLACE
 from aos.store.log.logged_store import LogPlace
 from aos.store.log.nats_address import NatsAccess
+
+NAMES: Final = ("role", "owner", "lag", "dead", "reason", "reference")
+"""What the process of a node says about itself."""
 
 
 def replica_document(world: Path) -> Document:
@@ -33,7 +37,7 @@ def replica_document(world: Path) -> Document:
     return {
         **replica.document(),
         "position": 0 if place is None else LogPlace.from_bytes(place).position,
-        **{name: process.get(name) for name in ("role", "owner", "lag", "dead", "reason")},
+        **{name: process.get(name) for name in NAMES},
         "open_erasures": open_erasures_document(world, None),
     }
 
@@ -45,6 +49,17 @@ def open_erasures_document(world: Path, credentials: Path | None) -> Document:
         return dict(open_erasures_of(world, NatsAccess.read(credentials)).to_document())
     except AosError as problem:
         return {"number": None, "first_seq": None, "since_ns": None, "reason": str(problem)}
+
+
+def reference_text(document: Document) -> str:
+    """What people read about the reference on a standby."""
+    if document["difference"] is not None:
+        return f"this node may not own the world: {document['difference']}"
+    skipped = f", {count(document['skipped'], 'record')} skipped" if document["skipped"] else ""
+    return (
+        f"{count(document['compared'], 'snapshot')} compared, to record {document['at']:,}, "
+        f"{count(document['behind'], 'record')} behind{skipped}"
+    )
 
 
 def open_erasures_text(document: Document) -> str | None:

@@ -31,6 +31,7 @@ from aos_cli.options import (
     HostRoot,
     Json,
     Lease,
+    NoReference,
     SecretsFile,
     SnapshotRecords,
     World,
@@ -138,6 +139,7 @@ def node(
     idle: Idle = None,
     lease: Lease = None,
     creds: Credentials = None,
+    no_reference: NoReference = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
@@ -159,10 +161,10 @@ def node(
         check_neighbours(world)
     if worlds is None and is_group(world):
         worlds = world
-    replica = replica_options(lease, creds)
+    replica = replica_options(lease, creds, no_reference=no_reference)
     if worlds is not None:
         if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage("--lease, --creds: expected one world, not several")
+            raise BadUsage("--lease, --creds, --no-reference: expected one world, not several")
         _host(worlds, run, address, tls, is_insecure=insecure_http, idle_ns=idle)
         return 0
     if idle is not None:

@@ -35,6 +35,7 @@ from aos_cli.options import (
     HostRoot,
     Json,
     Lease,
+    NoReference,
     SecretsFile,
     SnapshotRecords,
     World,
@@ -107,6 +108,7 @@ def run(
     ] = None,
     lease: Lease = None,
     creds: Credentials = None,
+    no_reference: NoReference = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
@@ -114,10 +116,12 @@ def run(
     _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
     if neighbours:
         check_neighbours(world)
-    replica = replica_options(lease, creds)
+    replica = replica_options(lease, creds, no_reference=no_reference)
     if is_group(world):
         if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage("--lease, --creds: the worlds of a group are not replicated")
+            raise BadUsage(
+                "--lease, --creds, --no-reference: the worlds of a group are not replicated"
+            )
         # Few worlds are groups.
         from aos_cli.group_run import run_group  # noqa: PLC0415
 

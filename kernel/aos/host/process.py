@@ -163,11 +163,13 @@ class RunningWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions:
-    """How a node of a replicated world runs: its lease in ns, None for the default, and the file of
-    its credentials, None for that of the environment."""
+    """How a node of a replicated world runs: its lease in ns, None for the default; the file of its
+    credentials, None for that of the environment; and whether the reference compares the journal
+    of a standby."""
 
     lease_ns: int | None = None
     credentials: Path | None = None
+    has_reference: bool = True
 
 
 NO_REPLICA_OPTIONS: Final = ReplicaOptions()
@@ -244,7 +246,7 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
             return await _run_node(folder, settings)
         if settings.replica != NO_REPLICA_OPTIONS:
             raise BadUsage(
-                "--lease, --creds: this world is not replicated",
+                "--lease, --creds, --no-reference: this world is not replicated",
                 location=str(path),
                 expected="no such option, or the folder of a replicated world (aos init --store)",
             )
@@ -369,6 +371,7 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
                 core=lambda: choose_core(settings.core, cache=lambda: cache, note=end.note),
                 lease_ns=options.lease_ns or LEASE_NS,
                 credentials=options.credentials,
+                has_reference=options.has_reference,
                 sources=settings.sources or Sources(),
                 report=end.note,
                 progress=settings.on_fold,

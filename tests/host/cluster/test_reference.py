@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ from aos.host.cluster.reference_watch import ROW, ReferenceWatch
 from aos.store.lmdb_store import LmdbStore
 from aos.store.log.logged_store import LoggedStore
 from aos.store.rows import Forget
-from tests.cli.shell import here
-from tests.host.cluster.node_processes import NodeProcess, joined, made, waits
+from tests.host.cluster.node_processes import waits
 from tests.host.cluster.replicated import Replicated, replicated
-from tests.nats_servers import Servers
 
 
 @pytest.fixture
@@ -158,8 +156,8 @@ def test_a_difference_is_kept_over_a_restart_and_stops_the_claim(rig: Replicated
     assert watch_of(rig.owner.store, lines).problem is not None
 
 
-def children_of(pid: int) -> list[int]:
-    """The processes that a process has started for the reference."""
+def children_here() -> list[int]:
+    """The processes that this one has started for the reference."""
     pids = []
     for folder in Path("/proc").iterdir():
         try:
@@ -167,29 +165,31 @@ def children_of(pid: int) -> list[int]:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
-        if parent == pid and b"aos.host.cluster.reference_child" in words:
+        if parent == os.getpid() and b"aos.host.cluster.reference_child" in words:
             pids.append(int(folder.name))
     return pids
 
 
-@pytest.mark.rotated(3)
-def test_a_standby_with_the_second_kernel_has_one_child_that_ends_with_it(
-    three: Servers, tmp_path: Path, run: Callable[..., NodeProcess]
+def test_one_child_of_low_priority_compares_while_the_node_is_a_standby(
+    rig: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # CL-285, CL-289
-    first, second = tmp_path / "compared" / "a", tmp_path / "compared" / "b"
-    first.parent.mkdir()
-    assert made(three, first, replicas=1).code == 0
-    owner = run(first, "--core", "fast")
-    standby = run(joined(first, second, "b"), "--core", "fast")
-    owner.wait(lambda: owner.owns)
-    standby.wait(lambda: standby.follows)
-    standby.wait(lambda: len(children_of(standby.process.pid)) == 1)
-    owner.wait(lambda: children_of(owner.process.pid) == [])
-    standby.wait(lambda: standby.replica["reference"]["at"] >= 0)
-    assert here("snapshot", "--world", first).code == 0
-    standby.wait(lambda: standby.replica["reference"]["compared"] >= 1)
-    assert "snapshot compared, to record" in here("inspect", "world", "--world", second).out
-    [child] = children_of(standby.process.pid)
-    assert os.getpriority(os.PRIO_PROCESS, child) == reference_watch.NICE
-    standby.kill()
-    waits(lambda: not Path(f"/proc/{child}").exists())
+    monkeypatch.setattr(reference_watch, "TURN_S", 0.02)
+    monkeypatch.setattr(reference_watch, "PAUSE_S", 0.02)
+    monkeypatch.setattr(reference_watch, "NICE", 1)  # in a test, it has to get its turns
+    is_owner, lines = [False], list[str]()
+    with ReferenceWatch(
+        rig.path / "owner", rig.owner.store, core="one", is_owner=lambda: is_owner[0],
+        report=lines.append, keep=lambda write: write(),
+    ) as watch:  # fmt: skip
+        watch.start()
+        waits(lambda: watch.progress.at > 0)
+        [child] = children_here()
+        assert os.getpriority(os.PRIO_PROCESS, child) == reference_watch.NICE
+        at = snapshot(rig, "one")
+        waits(lambda: watch.progress.at == at)
+        assert (watch.progress.compared, watch.problem, lines) == (1, None, [])
+        is_owner[0] = True
+        waits(lambda: not children_here())
+        is_owner[0] = False
+        waits(children_here)
+    assert not children_here()

@@ -1,9 +1,9 @@
 """The process that folds the journal of a standby with the reference (spec/cluster.md, CL-285).
 
-    python -m aos.host.cluster.reference_child DIR NICE
+    python -m aos.host.cluster.reference_child STORE NICE
 
-It reads the store of the node's folder and writes nothing but its progress, a JSON document a line,
-when that has changed. It ends after a difference.
+It reads STORE, that of the node's folder, and writes nothing but its progress, a JSON document a
+line, when that has changed. It ends after a difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Final
 
 from aos.errors import AosError
 from aos.host.cluster.reference_fold import ReferenceFold
-from aos.host.folder.folder import STORE
 from aos.private_memory import keep_memory_private
 from aos.store.lmdb_store import LmdbStore
 
@@ -29,7 +28,7 @@ def main(words: list[str]) -> int:
     """Run the process until its parent ends it; return its exit code."""
     os.nice(int(words[1]))
     try:
-        with LmdbStore.open(Path(words[0]) / STORE, readonly=True, looks=False) as store:
+        with LmdbStore.open(Path(words[0]), readonly=True, looks=False) as store:
             fold = ReferenceFold(store)
             while True:
                 if fold.advance():

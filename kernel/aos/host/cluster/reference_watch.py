@@ -32,9 +32,9 @@ _CHILD: Final = (sys.executable, "-m", "aos.host.cluster.reference_child")
 
 
 class ReferenceWatch(Closable):
-    """Has one child for the node in the folder ``path``, while ``is_owner`` is False. ``report``
-    gets a line about a difference, and ``keep`` a call that writes to the store, for the thread
-    that may. ``core`` names the build of the second kernel: a difference of another one is
+    """Has one child for the store of a node in the folder ``path``, while ``is_owner`` is False.
+    ``report`` gets a line about a difference, and ``keep`` a call that writes to the store, for the
+    thread that may. ``core`` names the build of the second kernel: a difference of another one is
     forgotten."""
 
     def __init__(
@@ -102,23 +102,23 @@ class ReferenceWatch(Closable):
     def _watch_child(self) -> None:
         """Run a child until it ends, or must."""
         paths = os.pathsep.join(folder for folder in sys.path if folder)
-        child = subprocess.Popen(  # noqa: S603  # this interpreter, a module of ours, a folder
+        with subprocess.Popen(  # noqa: S603  # this interpreter, a module of ours, a folder
             tied(self._words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, "PYTHONPATH": paths},
-        )
-        reader = threading.Thread(target=self._read, args=(child,), daemon=True)
-        reader.start()
-        try:
-            while child.poll() is None and not self._over.is_set() and not self._is_owner():
-                self._over.wait(TURN_S)
-        finally:
-            child.kill()
-            child.wait()
-            reader.join()
+        ) as child:
+            reader = threading.Thread(target=self._read, args=(child,), daemon=True)
+            reader.start()
+            try:
+                while child.poll() is None and not self._over.is_set() and not self._is_owner():
+                    self._over.wait(TURN_S)
+            finally:
+                child.kill()
+                child.wait()
+                reader.join()
 
     def _read(self, child: subprocess.Popen[str]) -> None:
         assert child.stdout is not None

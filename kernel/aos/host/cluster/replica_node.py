@@ -278,7 +278,7 @@ class ReplicaNode:
         if core.kind is not CoreKind.FAST or not settings.has_reference:
             return None
         reference = ReferenceWatch(
-            self._folder.path,
+            self._folder.path / STORE,
             store,
             core=(core_folder() / "core.sha256").read_text().strip(),
             is_owner=self.holds_lease,

@@ -45,7 +45,7 @@ def show_comparison(comparison: LogComparison) -> None:
         line(f"servers: {comparison.problem}", style="red")
     line(
         f"  entries that count: {comparison.entries:,}, with {count(comparison.frames, 'frame')}, "
-        f"behind position {comparison.begin:,} up to {comparison.last:,} of {comparison.stream}"
+        f"positions {comparison.begin + 1:,} to {comparison.last:,} of {comparison.stream}"
     )
     if comparison.dead:
         reason = f" (the last one: {comparison.dead_reason})" if comparison.dead_reason else ""

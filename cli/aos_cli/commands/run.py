@@ -119,9 +119,7 @@ def run(
     replica = replica_options(lease, creds, no_reference=no_reference)
     if is_group(world):
         if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage(
-                "--lease, --creds, --no-reference: the worlds of a group are not replicated"
-            )
+            raise BadUsage("--lease, --creds, --no-reference: a group is not replicated")
         # Few worlds are groups.
         from aos_cli.group_run import run_group  # noqa: PLC0415
 

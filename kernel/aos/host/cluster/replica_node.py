@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from aos.closable import Closable
 from aos.errors import AosError, Refused, Unavailable
-from aos.fastcore.buffer import core_folder
+from aos.fastcore.buffer import core_folder, read_core
 from aos.fastcore.core_choice import ChosenCore
 from aos.fastcore.core_kind import CoreKind
 from aos.host.cluster.base import BASE_BYTES, WorldServers, needs_base
@@ -55,6 +55,7 @@ from aos.store.log.nats_connection import NatsConnection
 from aos.store.log.nats_durability import check_durable
 from aos.store.log.nats_log import NatsLog
 from aos.store.log.nats_streams import NatsStreams
+from aos.values.digests import content_hash
 
 RETRY_S: Final = 0.5
 """Pause before servers that did not answer at the start are asked again, in seconds."""
@@ -280,7 +281,7 @@ class ReplicaNode:
         reference = ReferenceWatch(
             self._folder.path / STORE,
             store,
-            core=(core_folder() / "core.sha256").read_text().strip(),
+            core=content_hash(read_core(core_folder())).hex(),
             is_owner=self.holds_lease,
             report=settings.report,
             keep=lambda write: self.between_entries(lambda _: write()),

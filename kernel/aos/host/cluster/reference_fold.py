@@ -46,7 +46,7 @@ class ReferenceFold:
 
     def __init__(self, store: LmdbStore) -> None:
         self._store = store
-        self._state: State | None = None
+        self._folded: State | None = None
         self._begun_at: int | None = None
         """The snapshot from which the state was read; None: it began before the genesis."""
         self._compared = 0
@@ -55,7 +55,7 @@ class ReferenceFold:
 
     def progress(self) -> ReferenceProgress:
         """How far it has come."""
-        at = 0 if self._state is None else self._state.tip.seq
+        at = 0 if self._folded is None else self._folded.tip.seq
         return ReferenceProgress(
             at=at,
             behind=head_of(self._store).seq - at,
@@ -71,10 +71,10 @@ class ReferenceFold:
         if self._difference is not None:
             return False
         rows = list(self._store.snapshots())
-        if self._state is None:
+        if self._folded is None:
             self._load(rows[-1] if rows else None)
             return True
-        at = self._state.tip.seq
+        at = self._folded.tip.seq
         newer = [row for row in rows if row.at > at]
         if not newer:
             return False
@@ -82,7 +82,7 @@ class ReferenceFold:
             self._skipped += newer[-2].at - at
             self._load(newer[-2])
         try:
-            self._compare(self._state, newer[-1])
+            self._compare(self._folded, newer[-1])
         except Exception as problem:  # noqa: BLE001  # of any kind: the other kernel had none
             if not self._has_beginning():  # it was removed meanwhile, with its parts
                 self._skipped += newer[-1].at - at
@@ -112,7 +112,7 @@ class ReferenceFold:
         self._load(row)
 
     def _load(self, row: SnapshotRow | None) -> None:
-        self._state = empty_state(self._store) if row is None else state_of(self._store, row)
+        self._folded = empty_state(self._store) if row is None else state_of(self._store, row)
         self._begun_at = None if row is None else row.at
 
     def _has_beginning(self) -> bool:

@@ -17,7 +17,7 @@ from aos.store.log.logged_store import LogPlace
 from aos.store.log.nats_address import NatsAccess
 
 NAMES: Final = ("role", "owner", "lag", "dead", "reason", "reference")
-"""What the process of a node says about itself."""
+"""Fields of the status of a node."""
 
 
 def replica_document(world: Path) -> Document:
@@ -52,7 +52,7 @@ def open_erasures_document(world: Path, credentials: Path | None) -> Document:
 
 
 def reference_text(document: Document) -> str:
-    """What people read about the reference on a standby."""
+    """Return the text about the reference on a standby."""
     if document["difference"] is not None:
         return f"this node may not own the world: {document['difference']}"
     skipped = f", {count(document['skipped'], 'record')} skipped" if document["skipped"] else ""
@@ -63,7 +63,7 @@ def reference_text(document: Document) -> str:
 
 
 def open_erasures_text(document: Document) -> str | None:
-    """What people read about open erasures; None if there are none."""
+    """Return the text about open erasures; None if there are none."""
     number, since_ns = document["number"], document["since_ns"]
     if number == 0:
         return None

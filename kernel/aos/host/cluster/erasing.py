@@ -139,7 +139,7 @@ def open_erasures(
     seqs = [row.seq for _, row in store.erasures()]
     if not seqs or registration.embedded_at is not None:
         return OpenErasures()
-    # What the servers keep beyond the base is the same for all records that the base has.
+    # Older bases and messages are in the way of all records that the base has.
     is_old_kept = open_erasure(streams, registration, 0) is not None
     base_seq = 0 if registration.base is None or is_old_kept else registration.base.end.seq
     open_seqs = [seq for seq in seqs if seq > base_seq]

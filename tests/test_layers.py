@@ -287,8 +287,11 @@ LIVE = (
 )  # fmt: skip
 """The code that runs, replays or imports a world: it asks a kernel (spec/core.md, CR-1)."""
 
-READERS = ("aos.host.world.snapshot_child", "aos.testing.desk")
-"""Of these, the child that takes a snapshot of what is durable, and the desk, whose tests read."""
+READERS = (
+    "aos.host.world.snapshot_child", "aos.host.cluster.reference_fold", "aos.testing.desk",
+)  # fmt: skip
+"""Of these, the children that take a snapshot of what is durable, and that compare one with the
+reference, and the desk, whose tests read."""
 
 OF_THE_REFERENCE = {"Kernel", "State", "Cells", "fold", "fold_frame", "world_state"}
 

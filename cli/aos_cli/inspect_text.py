@@ -138,6 +138,15 @@ def _replica(replica: Document | None) -> list[tuple[str, str | Styled]]:
     if replica["unverified_durability"]:
         text = "not verified: acknowledged records can be lost"
         pairs.append(("durability", Styled(text, style="yellow")))
+    # Replicated worlds alone.
+    from aos_cli.replica_reading import open_erasures_text, reference_text  # noqa: PLC0415
+
+    if replica["reference"] is not None:
+        style = "red" if replica["reference"]["difference"] is not None else ""
+        pairs.append(("reference", Styled(reference_text(replica["reference"]), style=style)))
+    text_of_erasures = open_erasures_text(replica["open_erasures"])
+    if text_of_erasures is not None:
+        pairs.append(("open erasures", Styled(text_of_erasures, style="yellow")))
     return pairs
 
 

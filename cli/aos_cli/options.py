@@ -144,6 +144,15 @@ Lease = Annotated[
     ),
 ]
 
+NoReference = Annotated[
+    bool,
+    flag(
+        "--no-reference",
+        "Of a replicated world: while this node is a standby with the second kernel, do not "
+        "compare its state with the reference.",
+    ),
+]
+
 Json = Annotated[bool, flag("--json", "Print JSON, whose keys are stable.")]
 
 Bundle = Annotated[

@@ -112,13 +112,17 @@ def check_neighbours(world: Path) -> None:
         )
 
 
-def replica_options(lease_s: int | None, credentials: Path | None) -> ReplicaOptions:
+def replica_options(
+    lease_s: int | None, credentials: Path | None, *, no_reference: bool
+) -> ReplicaOptions:
     """The options of a node of a replicated world. Raises: BadUsage: The lease is too short or too
     long."""
     if lease_s is not None and not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
         raise BadUsage("--lease", expected="1 to 300 seconds", actual=str(lease_s))
     return ReplicaOptions(
-        lease_ns=None if lease_s is None else lease_s * 10**9, credentials=credentials
+        lease_ns=None if lease_s is None else lease_s * 10**9,
+        credentials=credentials,
+        has_reference=not no_reference,
     )
 
 

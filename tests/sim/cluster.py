@@ -32,6 +32,7 @@ from aos.values.digests import Hash
 from tests.core.desk import ONCE, pay, wish
 from tests.host.cluster.owner_process import WORLD, signed_receipt
 from tests.memory_world import START_NS, WORLD_KEY
+from tests.sim.cluster_bases import SimBases, counted_names, has_bases
 from tests.sim.cluster_checker import check
 from tests.sim.cluster_node import STREAM, SimNode, SimTask
 from tests.sim.failure import SimFailure
@@ -94,6 +95,10 @@ class ClusterSim:
         self.late_receipts: list[SimTask] = []
         self.events = 0
         self.erasures = 0
+        self.bases = SimBases(self, STREAM) if has_bases(seed) else None
+        if self.bases is not None:
+            self.loses_end = False
+            self.bases.found()
         names = ("a", "b", "c")[: self.rng.choice((2, 3, 3))]
         self.nodes = [SimNode(self, name, folder / name) for name in names]
         self.nodes[0].found()
@@ -135,6 +140,8 @@ class ClusterSim:
         for _ in range(STEPS):
             self.now_ns += self.rng.choice((5, 20, 100, 250, 400)) * MS
             self.rng.choice(self.ACTIONS)(self)
+            if self.bases is not None:
+                self.bases.act()
             self._turns()
         if random.Random(f"end {self.seed}").random() < 0.3:
             self._leave_owner_behind()
@@ -188,8 +195,14 @@ class ClusterSim:
             node.log.lag, node.log.damaged = 0, {}
             node.bucket.rejoin()
             node.skew_ns, node.has_room, node.kill_at_write = 0, True, None
-            if not node.is_up and node.damage is None:
+            if not (node.is_up or node.needs_join) and node.damage is None:
                 node.start()
+        if self.bases is not None:
+            for _ in range(SETTLED_TURNS):  # behind the trim, a node learns that it must join
+                self.now_ns += 250 * MS
+                self._turns()
+            self.bases.heal()
+            self._start()
 
     @property
     def owners(self) -> list[SimNode]:
@@ -403,8 +416,9 @@ def simulate(seed: int) -> dict[str, int]:
     with tempfile.TemporaryDirectory(dir=base if base.is_dir() else None) as folder:
         sim = ClusterSim(seed, Path(folder))
         try:
-            sim.run_story()
-            return check(sim)
+            with counted_names():
+                sim.run_story()
+                return check(sim)
         except AosError as problem:
             raise SimFailure("error", f"{type(problem).__name__}: {problem}") from problem
         finally:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,12 +41,12 @@ class Chain:
 
 
 def read_chain(sim: ClusterSim) -> Chain:
-    """Read the log from its beginning, as a node that joins does."""
+    """Read the log from its beginning, also what was trimmed."""
     chain = Chain()
     ends: dict[int, Hash] = {}
     counter = EntryCounter(
         tip=Tip(world=WORLD), world_key=bytes(WORLD_KEY.verify_key), position=0,
-        log=MemoryLog(sim.stream), frame_at=ends.get,
+        log=MemoryLog(replace(sim.stream, first=1)), frame_at=ends.get,
     )  # fmt: skip
     for counted in counter.counted():
         if isinstance(counted.entry, FramesEntry):
@@ -78,7 +78,11 @@ def check(sim: ClusterSim) -> dict[str, int]:
         raise SimFailure("owner", f"one node owns the world once everything works: {owners}")
     if not any(name.startswith("probe") for name, _ in sim.history.acknowledged):
         raise SimFailure("owner", "no event is acknowledged once everything works")
+    if sim.bases is not None:
+        sim.bases.check(chain, sim.folder / "joined")
     return {
+        "bases": 0 if sim.bases is None else sim.bases.bases,
+        "joins": 0 if sim.bases is None else sim.bases.joins,
         "records": len(chain.records),
         "acknowledged": len(sim.history.acknowledged),
         "takeovers": len(sim.history.owners),

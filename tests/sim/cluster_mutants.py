@@ -23,6 +23,8 @@ KNOWN_END = "aos.host.cluster.known_end"
 BEATING = "aos.host.cluster.beating"
 LEASE = "aos.host.cluster.lease"
 EARLY_END = "aos.store.log.early_end"
+BASE = "aos.host.cluster.base"
+BASE_STREAM = "aos.store.log.base_stream"
 
 CHECKER = "tests.sim.cluster_checker"
 """Reads the log by the rules as they are."""
@@ -145,6 +147,19 @@ MUTANTS: Final = (
         "an owner whose beat was replaced does not read the log", LEASE,
         "        return Decision.READ_LOG\n", "        return Decision.OWN\n",
         seed=18,
+    ),
+    ClusterMutant(
+        "a trim before the base is whole", BASE,
+        "        written = write_stream(servers.streams, store, key, advance=advance)\n",
+        "        servers.streams.log(registration.stream).trim(place.position)\n"
+        "        written = write_stream(servers.streams, store, key, advance=advance)\n",
+        seed=5,
+    ),
+    ClusterMutant(
+        "a base whose end is not checked", BASE_STREAM,
+        '        raise _no_base("no last entry: it was not finished", is_half=True)\n',
+        "        return\n",
+        seed=7,
     ),
 )  # fmt: skip
 

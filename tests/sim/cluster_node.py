@@ -18,6 +18,7 @@ from aos.errors import Damage
 from aos.host.cluster.beat import Beat
 from aos.host.cluster.beating import Beats
 from aos.host.cluster.following import NeedsBase
+from aos.host.cluster.joining import needs_join
 from aos.host.cluster.lease import BEAT_NS, Decision
 from aos.host.cluster.replica import Replica, ReplicaSettings, Role
 from aos.host.executors.redelivery import left_open
@@ -116,6 +117,8 @@ class SimNode:
         self.kill_at_write: str | None = None
         self.has_room = True
         self.damage: str | None = None
+        self.needs_join = False
+        """Whether the store of this node must be made again, from a base."""
         self.cores = random.Random(f"cores {sim.seed} {name}")
 
     # The process
@@ -137,6 +140,11 @@ class SimNode:
     def start(self) -> None:
         """Start the process: nothing but the folder is there."""
         assert self.replica is None
+        if self.needs_join:
+            assert self.sim.bases is not None, "a seed with bases"
+            if not self.sim.bases.join(self):
+                return
+            self.needs_join = False
         self.store = LoggedStore.open(self.folder)
         self._hook(self.store)
         self.instance = self.chance.randbytes(16)
@@ -210,6 +218,9 @@ class SimNode:
             self.depose()
         elif isinstance(problem, Killed):
             self.kill()
+        elif self.sim.bases is not None and needs_join(problem):
+            self.kill()
+            self.needs_join = True
         elif isinstance(problem, Damage | NeedsBase):
             self.damage = f"{type(problem).__name__}: {problem}"
             self.kill()

@@ -26,10 +26,12 @@ from aos.prove.verify.journal_source import source_of_bundle, source_of_store
 from aos.prove.verify.verify_world import verify_world
 from aos.store.bundle.reader import open_bundle
 from aos_cli.core_option import chosen_core
+from aos_cli.log_comparing import Servers, compared_with_log
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, flag, option
 from aos_cli.output import Advance, line, note, print_json, progress, write
 from aos_cli.replay_start import until_interrupted
 from aos_cli.report_file import page_of, write_page
+from aos_cli.servers import Creds
 
 PAGES: Final[dict[str, Callable[[ReportDocument], str]]] = {
     ".html": html_page,
@@ -51,9 +53,13 @@ def audit(
     ] = None,
     with_replay: Annotated[bool, flag("--replay", "Also execute the whole journal again.")] = False,
     force: Annotated[bool, flag("--force", "Replace REPORT if it exists.")] = False,
+    servers: Servers = False,
+    creds: Creds = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
+    if file is not None and servers:
+        raise BadUsage("--servers goes with the folder of a node: a bundle has no servers")
     if out is not None and out.suffix not in PAGES:
         raise BadUsage(
             "--out",
@@ -67,6 +73,8 @@ def audit(
         if file is None
         else _of_bundle(file, core, with_replay=with_replay)
     )
+    if servers and report["world"] is not None:
+        report["servers"] = compared_with_log(world, creds).to_document()
     if out is not None:
         write_page(out, PAGES[out.suffix](report), force=force)
     if json:
@@ -143,7 +151,10 @@ def _replayed(run: Callable[[Advance], ReplayReport]) -> ReplayReport | Damage:
 def _is_damaged(report: ReportDocument) -> bool:
     replay = report["replay"]
     is_replayed = replay is None or replay["identical"]
-    return not (report["verify"]["sound"] and is_replayed and report["problem"] is None)
+    is_equal = report.get("servers", {"equal": True})["equal"]
+    return not (
+        report["verify"]["sound"] and is_replayed and is_equal and report["problem"] is None
+    )
 
 
 def _show(report: ReportDocument, out: Path) -> None:

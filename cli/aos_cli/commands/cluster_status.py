@@ -23,6 +23,7 @@ from aos.store.log.nats_connection import NatsConnection
 from aos_cli.cluster_target import ClusterAddress, Credentials, cluster_target
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import fields, line, note, print_json, table
+from aos_cli.replica_reading import open_erasures_document, open_erasures_text
 
 WORLDS_MAX = 500
 
@@ -56,6 +57,8 @@ def status(
                     documents.append(world_document(worlds[-1]))
         members = _members(reader, connection, worlds, documents)
     here = None if folder is None else folder_document(folder, worlds)
+    if folder is not None and here is not None:
+        here["open_erasures"] = open_erasures_document(folder.path, creds)
     if json:
         print_json(
             {
@@ -238,5 +241,6 @@ def _show_here(here: dict[str, Any]) -> None:
             ("node", f"{here['node']}, {here['role']}"),
             ("has", f"record {here['seq']:,}, position {here['position']:,} of {here['stream']}"),
             ("dead messages", dead),
+            ("open erasures", open_erasures_text(here["open_erasures"]) or "none"),
         ]
     )

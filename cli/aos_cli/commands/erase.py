@@ -16,6 +16,7 @@ from aos.host.folder.folder import is_replicated
 from aos.read.views.journal_view import read_value_hash
 from aos.read.views.journal_view import value as value_document
 from aos.read.views.record_view import cell_text
+from aos.shell_text import shell_word
 from aos.values.digests import Hash
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
@@ -31,10 +32,24 @@ def erase(
     value: ValueHash,
     *,
     yes: Annotated[bool, flag("--yes", "Erase without asking for confirmation.")] = False,
+    wait: Annotated[
+        bool,
+        flag(
+            "--wait",
+            "Of a node: write a base behind the erasure, trim the log, and wait until the servers "
+            "have the value no more.",
+        ),
+    ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     value_hash = read_value_hash(value)
+    if wait and not is_replicated(world):
+        raise BadUsage(
+            "--wait goes with the folder of a node: this world is embedded",
+            location=str(world),
+            hint="without --wait, the command removes the value from this folder, which is all",
+        )
     with looking_at(world) as view:
         document = value_document(view, value)
     if document["is_there"]:
@@ -43,7 +58,10 @@ def erase(
         _ask(yes=yes)
     seq, is_compacted = _erase(world, value_hash, is_there=document["is_there"])
     is_node = is_replicated(world)
-    reason = _open_at_servers(world, document["erased_by"][-1] if seq is None else seq)
+    erased_by = document["erased_by"][-1] if seq is None else seq
+    if wait:
+        _finish(world, erased_by)
+    reason = _open_at_servers(world, erased_by)
     if json:
         of_node = {"open_at_servers": reason} if is_node else {}
         print_json({**document, "seq": seq, "compacted": is_compacted, **of_node})
@@ -51,8 +69,26 @@ def erase(
     _tell(document, seq, is_compacted=is_compacted, is_node=is_node)
     if reason is not None:
         line(f"the servers may still have it: {reason}")
+        line(
+            "to write a base, and wait until they have it no more: "
+            f"aos erase {document['value']} --yes --wait --world {shell_word(str(world))}"
+        )
     elif is_node:
         line("the servers have it no more")
+
+
+def _finish(world: Path, seq: int) -> None:
+    """Have the servers lose a value (CL-281)."""
+    # Embedded worlds need none of this.
+    from aos.host.cluster.erasing import finish_erasure  # noqa: PLC0415
+    from aos.store.log.nats_address import NatsAccess  # noqa: PLC0415
+
+    finish_erasure(
+        world,
+        NatsAccess.read(None),
+        seq,
+        report=lambda reason: note(f"the servers may still have it: {reason}"),
+    )
 
 
 def _open_at_servers(world: Path, seq: int) -> str | None:

@@ -32,6 +32,7 @@ from aos_cli.options import (
     HostRoot,
     Json,
     Lease,
+    NoReference,
     SecretsFile,
     SnapshotRecords,
     World,
@@ -139,6 +140,7 @@ def node(
     idle: Idle = None,
     lease: Lease = None,
     creds: Credentials = None,
+    no_reference: NoReference = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
@@ -167,10 +169,10 @@ def node(
                 hint="run its nodes (aos run), or serve one shard: aos node --world DIR/000",
             )
         worlds = world
-    replica = replica_options(lease, creds)
+    replica = replica_options(lease, creds, no_reference=no_reference)
     if worlds is not None:
         if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage("--lease, --creds: expected one world, not several")
+            raise BadUsage("--lease, --creds, --no-reference: expected one world, not several")
         _host(worlds, run, address, tls, is_insecure=insecure_http, idle_ns=idle)
         return 0
     if idle is not None:

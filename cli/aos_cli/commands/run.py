@@ -43,6 +43,7 @@ from aos_cli.options import (
     HostRoot,
     Json,
     Lease,
+    NoReference,
     SecretsFile,
     SnapshotRecords,
     World,
@@ -114,12 +115,13 @@ def run(
     ] = None,
     lease: Lease = None,
     creds: Credentials = None,
+    no_reference: NoReference = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     ends_by_itself = until_idle or until_waiting
     _check_spans(max_wait, checkpoint_every, ends_by_itself=ends_by_itself)
-    replica = replica_options(lease, creds)
+    replica = replica_options(lease, creds, no_reference=no_reference)
     if is_group(world):
         _check_group(world, replica)
         # Few worlds are groups.
@@ -130,7 +132,7 @@ def run(
             executors=executors, allow_http=allow_http, secrets=secrets, host_root=host_root,
             snapshot_records=snapshot_records, cell_cache_size=cell_cache_size, core=core,
             checkpoint_every=_span(checkpoint_every), lease=lease, creds=creds,
-            neighbours=neighbours,
+            neighbours=neighbours, no_reference=no_reference,
         )  # fmt: skip
         return run_group(world, options, json=json)
     kind = chosen_core(core)
@@ -174,7 +176,7 @@ def _check_group(world: Path, replica: ReplicaOptions) -> None:
     """Raise BadUsage for options of nodes if the worlds of a group are embedded."""
     if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
         raise BadUsage(
-            "--lease, --creds: the worlds of this group are not replicated",
+            "--lease, --creds, --no-reference: the worlds of this group are not replicated",
             location=str(world),
             expected="no such option, or a group of replicated worlds (aos init --store)",
         )

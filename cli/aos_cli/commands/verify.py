@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from aos.errors import BadUsage, Damage
 from aos.host.folder.folder import open_folder
@@ -14,8 +14,13 @@ from aos.prove.verify.verify_world import verify_world
 from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.in_shards import on_each_shard
+from aos_cli.log_comparing import Servers, compared_with_log, show_comparison
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World, option
 from aos_cli.output import line, note, print_json, progress
+from aos_cli.servers import Creds
+
+if TYPE_CHECKING:
+    from aos.host.cluster.log_comparison import LogComparison
 
 FINDINGS_SHOWN: Final = 20
 
@@ -47,21 +52,35 @@ def verify(
             "first frame that differs.",
         ),
     ] = None,
+    servers: Servers = False,
+    creds: Creds = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     if file is not None and archive:
         raise BadUsage("--archive goes with a world: an archive alone is verified as FILE")
+    if file is not None and servers:
+        raise BadUsage("--servers goes with the folder of a node: a bundle has no servers")
     checkpoints = tuple(checkpoint or ())
     if file is None:
         report = _of_world(world, archive or [], checkpoints, log)
     else:
         report = _of_bundle(file, checkpoints, log)
+    comparison: LogComparison | None = None
+    is_readable = all(
+        finding.kind is not FindingKind.STORE_UNREADABLE for finding in report.findings
+    )
+    if servers and is_readable:  # this process would die of reading such a file
+        comparison = compared_with_log(world, creds)
     if json:
-        print_json(report.to_document())
+        of_servers = None if comparison is None else comparison.to_document()
+        print_json({**report.to_document(), **({"servers": of_servers} if servers else {})})
     else:
         _show(report, "world" if file is None else "bundle", len(checkpoints))
-    return 0 if report.is_sound else Damage.exit_code
+        if comparison is not None:
+            show_comparison(comparison)
+    is_equal = comparison is None or comparison.problem is None
+    return 0 if report.is_sound and is_equal else Damage.exit_code
 
 
 def _of_bundle(file: Path, checkpoints: Sequence[Path], log: Path | None) -> VerifyReport:

@@ -173,11 +173,13 @@ class RunningWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions:
-    """How a node of a replicated world runs: its lease in ns, None for the default, and the file of
-    its credentials, None for that of the environment."""
+    """How a node of a replicated world runs: its lease in ns, None for the default; the file of its
+    credentials, None for that of the environment; and whether the reference compares the journal
+    of a standby."""
 
     lease_ns: int | None = None
     credentials: Path | None = None
+    has_reference: bool = True
 
 
 NO_REPLICA_OPTIONS: Final = ReplicaOptions()
@@ -256,7 +258,7 @@ async def run_world(path: Path, settings: RunSettings) -> Ended:
             return await _run_node(folder, settings)
         if settings.replica != NO_REPLICA_OPTIONS:
             raise BadUsage(
-                "--lease, --creds: this world is not replicated",
+                "--lease, --creds, --no-reference: this world is not replicated",
                 location=str(path),
                 expected="no such option, or the folder of a replicated world (aos init --store)",
             )
@@ -443,6 +445,7 @@ def _node_settings(
         core=lambda: choose_core(settings.core, cache=lambda: cache, note=end.note),
         lease_ns=settings.replica.lease_ns or LEASE_NS,
         credentials=settings.replica.credentials,
+        has_reference=settings.replica.has_reference,
         sources=settings.sources or Sources(),
         report=end.note,
         progress=settings.on_fold,
@@ -501,9 +504,9 @@ class _OpenedWorld:
 
     ``host`` is the software that executes here, for the ``start`` record, unless the world
     ``has_started``. ``sources`` are its neighbours, if it has any. The last six are for replicated
-    worlds: the part of the node in the service; whether tasks may be handed out now, and until when;
-    a look at the log that raises Deposed if another process owns the world; further fields of the
-    status; and a call before the socket is made.
+    worlds: the part of the node in the service; whether tasks may be handed out now, and until
+    when; a look at the log that raises Deposed if another process owns the world; further fields of
+    the status; and a call before the socket is made.
     """
 
     folder: WorldFolder

@@ -230,7 +230,23 @@ def replica_fields(
         "lag": view.lag,
         "dead": view.dead,
         "reason": view.reason,
+        "reference": _reference_fields(view),
     }
+
+
+def _reference_fields(view: NodeView) -> Value:
+    """How far the reference has compared the journal of the node, and a difference (CL-287)."""
+    progress = view.reference
+    if progress is None:
+        return None
+    fields: dict[str | int, Value] = {
+        "at": progress.at,
+        "behind": progress.behind,
+        "compared": progress.compared,
+        "skipped": progress.skipped,
+        "difference": progress.difference,
+    }
+    return fields
 
 
 def _last(messages: bytes) -> bytes:

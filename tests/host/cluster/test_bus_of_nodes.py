@@ -139,6 +139,11 @@ def test_a_value_is_erased_through_a_standby_and_then_from_the_servers(
         assert ran.code == 0, ran.err
         return dict(ran.json)
 
+    def open_erasures() -> list[dict[str, object]]:  # CL-283
+        world = here("inspect", "world", "--json", "--world", second).json
+        status = here("cluster", "status", "--json", "--world", first).json
+        return [world["replica"]["open_erasures"], status["here"]["open_erasures"]]
+
     erased = erase()
     assert f"no base has record {erased['seq']} yet: aos cluster base" in str(
         erased["open_at_servers"]
@@ -147,8 +152,16 @@ def test_a_value_is_erased_through_a_standby_and_then_from_the_servers(
     for folder in (first, second):
         with open_reader(folder) as reader:
             assert not reader.store.has_blob(value)
-    assert here("cluster", "base", "--world", second).code == 0
-    assert (erase()["seq"], erase()["open_at_servers"]) == (None, None)
+    for document in open_erasures():
+        assert (document["number"], document["first_seq"]) == (1, erased["seq"])
+        assert document["since_ns"] is not None
+    assert "open erasures: 1 value, since" in " ".join(
+        here("inspect", "world", "--world", second).out.split()
+    ).replace("open erasures 1", "open erasures: 1")
+    waited = here("erase", hash_text(value), "--yes", "--json", "--wait", "--world", second)
+    assert waited.code == 0, waited.err
+    assert (waited.json["seq"], waited.json["open_at_servers"]) == (None, None)
+    assert [document["number"] for document in open_erasures()] == [0, 0]
     shown = here("erase", hash_text(value), "--yes", "--world", first)
     assert "the servers have it no more" in shown.out
     assert "while no process runs" not in shown.out

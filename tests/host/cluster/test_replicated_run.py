@@ -328,7 +328,7 @@ def test_a_lease_is_bounded_and_only_for_replicated_worlds(tmp_path: Path) -> No
     for words, text in (
         (("--lease", "0"), "--lease: expected 1 to 300 seconds, found 0"),
         (("--lease", "301"), "--lease: expected 1 to 300 seconds, found 301"),
-        (("--lease", str(LEASE_S)), "--lease, --creds: this world is not replicated"),
+        (("--lease", str(LEASE_S)), "--lease, --creds, --no-reference: this world is"),
     ):
         ran = here("run", "--world", tmp_path / "w", "--until-idle", *words)
         assert ran.code == 2

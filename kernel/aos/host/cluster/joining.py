@@ -24,7 +24,7 @@ from aos.core.journal.frame import Frame, Head
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis
 from aos.core.kernel_protocol import KernelFigures
-from aos.errors import AosError, BadUsage, Damage, Pruned, Refused
+from aos.errors import BadUsage, Damage, Pruned, Refused
 from aos.host.cluster.base import WorldServers
 from aos.host.cluster.beat import NODE, read_beat
 from aos.host.cluster.following import EntryIntake, NeedsBase, open_world
@@ -352,7 +352,7 @@ def ready_node(
     return _with_stream(folder, replica, registration.stream)
 
 
-def needs_join(problem: AosError) -> bool:
+def needs_join(problem: BaseException) -> bool:
     """Whether a node that was stopped by ``problem`` joins again by itself (CL-154)."""
     return isinstance(problem, LogTrimmed | NeedsBase)
 

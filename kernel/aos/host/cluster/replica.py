@@ -46,6 +46,7 @@ from aos.host.cluster.lease import (
     own,
     stand_by,
 )
+from aos.host.cluster.reference_fold import ReferenceProgress
 from aos.host.folder.restore import Progress
 from aos.host.stamps import Sources
 from aos.host.world.restored_world import RestoredWorld
@@ -108,6 +109,8 @@ class NodeView:
     owner: Beat | None = None
     dead: int = 0
     reason: str | None = None
+    reference: ReferenceProgress | None = None
+    """How far the reference has compared this journal; None on a node without it."""
 
     @property
     def lag(self) -> int:

@@ -12,13 +12,15 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from aos.closable import Closable
 from aos.errors import AosError, Refused, Unavailable
+from aos.fastcore.buffer import core_folder, read_core
 from aos.fastcore.core_choice import ChosenCore
+from aos.fastcore.core_kind import CoreKind
 from aos.host.cluster.base import BASE_BYTES, WorldServers, needs_base
 from aos.host.cluster.base_maker import BaseMaker
 from aos.host.cluster.beat import INSTANCE_BYTES
@@ -29,6 +31,7 @@ from aos.host.cluster.following import EntryIntake, Fetch, no_others
 from aos.host.cluster.joining import join_again, needs_join, ready_node
 from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.loop import NodeLoop, OwnerTerm
+from aos.host.cluster.reference_watch import ReferenceWatch
 from aos.host.cluster.registration import find_registration, registered
 from aos.host.cluster.replica import NodeView, Replica, ReplicaSettings, Role
 from aos.host.errors import Stopping
@@ -52,6 +55,7 @@ from aos.store.log.nats_connection import NatsConnection
 from aos.store.log.nats_durability import check_durable
 from aos.store.log.nats_log import NatsLog
 from aos.store.log.nats_streams import NatsStreams
+from aos.values.digests import content_hash
 
 RETRY_S: Final = 0.5
 """Pause before servers that did not answer at the start are asked again, in seconds."""
@@ -80,6 +84,8 @@ class ReplicaNodeSettings:
     report: Callable[[str], None] = lambda _: None
     progress: Progress | None = None
     fetch: Fetch = no_others
+    has_reference: bool = True
+    """Whether a standby with the second kernel has the reference compare its journal (CL-285)."""
 
 
 class ReplicaNode:
@@ -114,6 +120,7 @@ class ReplicaNode:
         self._on_view = on_view
         self._on_end = on_end
         self._loop: NodeLoop | None = None
+        self._reference: ReferenceWatch | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="aos-node", daemon=True)
 
@@ -162,8 +169,9 @@ class ReplicaNode:
         store = self.store
         assert store is not None, "open before the first term"
         return NodeView(
-            role=Role.OWNING, stream=self._replica.stream, end=store.end, dead=store.dead
-        )
+            role=Role.OWNING, stream=self._replica.stream, end=store.end, dead=store.dead,
+            reference=None if self._reference is None else self._reference.progress,
+        )  # fmt: skip
 
     def _run(self) -> None:
         try:
@@ -243,6 +251,15 @@ class ReplicaNode:
         )  # fmt: skip
         stack.enter_context(bases).start()
         core = settings.core()
+        reference = self._reference = self._watched(stack, store, core)
+
+        def problem_of_writer() -> AosError | None:
+            return durability.problem or (None if reference is None else reference.problem)
+
+        def take(view: NodeView) -> None:
+            progress = None if reference is None else reference.progress
+            self._on_view(replace(view, reference=progress))
+
         part_bytes = self._answered(lambda: log.part_bytes)
         return NodeLoop(
             Replica(
@@ -257,10 +274,28 @@ class ReplicaNode:
                 ),
             ),
             self._begin,
-            problem_of_writer=lambda: durability.problem,
-            on_view=self._on_view,
+            problem_of_writer=problem_of_writer,
+            on_view=take,
             report=settings.report,
         )  # fmt: skip
+
+    def _watched(
+        self, stack: contextlib.ExitStack, store: LoggedStore, core: ChosenCore
+    ) -> ReferenceWatch | None:
+        """Have the reference compare the journal of this node, if it has the second kernel."""
+        settings = self._settings
+        if core.kind is not CoreKind.FAST or not settings.has_reference:
+            return None
+        reference = ReferenceWatch(
+            self._folder.path / STORE,
+            store,
+            core=content_hash(read_core(core_folder())).hex(),
+            is_owner=self.holds_lease,
+            report=settings.report,
+            keep=lambda write: self.between_entries(lambda _: write()),
+        )
+        stack.enter_context(reference).start()
+        return reference
 
     def _progress(self, seq: int, total: int) -> None:
         if self._over.is_set():

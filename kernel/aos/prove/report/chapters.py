@@ -40,7 +40,11 @@ CELL: Final = Column("Cell", lambda entry: cell_text(entry["cell"]))
 
 def summary(report: ReportDocument) -> Blocks:
     horizon = report["horizon"]
-    blocks: list[PageBlock] = [_verify_verdict(report), *_replay_verdict(report)]
+    blocks: list[PageBlock] = [
+        _verify_verdict(report),
+        *_replay_verdict(report),
+        *_servers_verdict(report),
+    ]
     if report["problem"] is not None:
         blocks.append(
             CheckVerdict(
@@ -83,6 +87,17 @@ def _replay_verdict(report: ReportDocument) -> list[CheckVerdict]:
     if replayed["identical"]:
         return [CheckVerdict("good", f"Replay: byte-identical to record {replayed['seq']:,}.")]
     return [CheckVerdict("bad", f"Replay: {replayed['message']}")]
+
+
+def _servers_verdict(report: ReportDocument) -> list[CheckVerdict]:
+    """Of a replicated world whose folder was compared with its log."""
+    compared = report.get("servers")
+    if compared is None:
+        return []
+    if compared["equal"]:
+        text = f"Servers: the log has the same frames to record {compared['seq']:,}."
+        return [CheckVerdict("good", text)]
+    return [CheckVerdict("bad", f"Servers: {compared['problem']}")]
 
 
 def identity(report: ReportDocument) -> Blocks:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aos.node.handlers import HANDLERS
-from aos.node.routes import BY_PATH, GET
+from aos.node.routes import BY_PATH, FRESH, GET
 from aos.read.operations.operation import ReadOperation
 from aos.read.operations.table import OPERATIONS, as_markdown
 from aos_cli import registry
@@ -26,7 +26,8 @@ def test_the_page_of_the_api_has_the_table() -> None:
 def test_an_operation_is_a_route_with_a_handler(operation: ReadOperation) -> None:
     route = BY_PATH[operation.path][GET]
 
-    assert (route.operation, route.query) == (operation.name, operation.parameters)
+    assert route.operation == operation.name
+    assert route.query == (*operation.parameters, FRESH)
     assert operation.name in HANDLERS
 
 

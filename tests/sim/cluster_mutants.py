@@ -103,8 +103,9 @@ MUTANTS: Final = (
         seed=44,
     ),
     ClusterMutant(
-        "a beat is no compare-and-set", BEATING, "return self._replace_own(self._beat(end))",
-        "self._take(self._owner_key, self._beat(end)); return self.owner().written_ns",
+        "a beat is no compare-and-set", BEATING,
+        "return self._replace_own(self._beat(end, to=to))",
+        "self._take(self._owner_key, self._beat(end, to=to)); return self.owner().written_ns",
         seed=3,
     ),
     ClusterMutant(

@@ -144,12 +144,12 @@ def test_requests_to_a_node(shop: Path, bin_: Path, page: str) -> None:
     runs, so no event is settled."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    replaced = {"7460": port, "curl ": "curl -sS --fail-with-body --max-time 2 "}
+    replaced = {"7460": port, "curl ": "curl -sS --fail-with-body --max-time 60 "}
     if page == "node.md":
         replaced["aos node --world shop &\n"] = ""
     else:
         replaced["'http://localhost:7460/v1/journal/stream?from=1'\n"] = (
-            f"http://localhost:{port}/v1/journal/stream?from=1 || test $? = 28\n"
+            f"--max-time 2 http://localhost:{port}/v1/journal/stream?from=1 || test $? = 28\n"
         )
         replaced["wait=settled"] = "wait=ran"
     with served(shop, "--listen", f"127.0.0.1:{port}"):

@@ -418,7 +418,7 @@ def test_the_owner_takes_some_requests_alone() -> None:
             unsigned = pack({"op": "control", "action": "retry"})
             error = only(await ask_owner(others, unsigned))["error"]
             assert (error["kind"], "--operator-key" in error["message"]) == ("refused", True)
-            for op in ("settle", "attempt", "tell", "deliver", "blob", "head"):
+            for op in ("settle", "attempt", "tell", "http", "hand_over", "blob", "head"):
                 error = only(await ask_owner(others, pack({"op": op})))["error"]
                 assert error["kind"] == "usage"
             assert bus.world.requests == 0

@@ -92,9 +92,10 @@ ROOMS: dict[str, dict[str, str]] = {
         "standby": "errors folder cluster world executors door",
         "node_bus": "folder cluster door executors",
         "replicated_process": "errors folder world cluster run_end executors standby",
+        "node_around": "door run_end",
         "process": (
             "errors stamps open_work timer_pull folder world executors door retention checkpoints "
-            "cluster run_end standby node_bus replicated_process"
+            "cluster run_end standby node_bus replicated_process node_around"
         ),
     },
     "read": {

@@ -66,7 +66,7 @@ class Standby:
     ) -> None:
         self.view = NodeView(role=Role.CLOSED)
         self.commit_ns = 0
-        self.followers = Followers(self, world, place=self._place)
+        self.followers = Followers(self, world, replica_place=self._place)
         self._world = world
         self._replica = replica
         self._stop = stop

@@ -156,7 +156,7 @@ AT_H = ("--store", "nats://h/x", "--monitor", "u")
         ((*AT_H, "--replicas", "2"), "--replicas: expected 1 or 3"),
         ((*AT_H, "--node", "a.b"), "not a name of a node"),
         ((*AT_H, "--operator", "!"), "operator '!'"),
-        (("--store", "nats://h/x", "--shards", "2"), "--shards, --store"),
+        (("--store", "nats://h/x", "--shards", "2"), "expected --monitor URL for each server"),
         (("--replicas", "3"), "expected --store URL with them"),
         (("--unverified-durability",), "expected --store URL with them"),
         ((*AT_H, "--creds", "/nowhere"), "the credentials cannot be read"),

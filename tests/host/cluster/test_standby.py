@@ -71,7 +71,7 @@ def test_a_standby_says_how_it_stands_to_the_owner() -> None:  # CL-114
         assert status["world"] == WORLD
         assert status["replica"] == {
             "role": "standby", "node": "b", "owner": "a", "stream": "AOS-1", "position": 7,
-            "lag": 2, "dead": 2, "reason": None,
+            "lag": 2, "dead": 2, "reason": None, "reference": None,
         }  # fmt: skip
         with pytest.raises(Busy, match="has not read the journal yet"):
             await ask({"op": "manifest"})

@@ -101,8 +101,8 @@ def compare_with_log(
             comparison.problem = problem
         except Damage as problem:
             comparison.problem = problem
-        place = check_stream(store, registration)
-        comparison.local_position, comparison.local_seq = place.position, head_of(store).seq
+        log_place = check_stream(store, registration)
+        comparison.local_position, comparison.local_seq = log_place.position, head_of(store).seq
         return comparison
 
 
@@ -114,9 +114,9 @@ def _compare(
     world_key: bytes,
 ) -> None:
     """Fill ``comparison``. Raises: Damage: The first difference."""
-    place, head_seq = check_stream(store, registration), head_of(store).seq
+    log_place, head_seq = check_stream(store, registration), head_of(store).seq
     log = patiently(lambda: servers.streams.log(registration.stream))
-    _wait_for(log, place, head_seq, store)
+    _wait_for(log, log_place, head_seq, store)
     first = patiently(lambda: servers.streams.first(registration.stream))
     beginning = _beginning(log, first, registration, store, world_key)
     if beginning is None:
@@ -160,7 +160,7 @@ def _compare(
         )
 
 
-def _wait_for(log: Log, place: LogPlace, seq: int, store: LmdbStore) -> None:
+def _wait_for(log: Log, log_place: LogPlace, seq: int, store: LmdbStore) -> None:
     """Wait until the log shows what the store took from it. Raises: Damage: It has lost that."""
     until_s = time.monotonic() + SHOWN_AGAIN_S
 
@@ -170,12 +170,12 @@ def _wait_for(log: Log, place: LogPlace, seq: int, store: LmdbStore) -> None:
         except LogEndsEarly:
             return 0
 
-    while (end := patiently(tail)) < place.position:
+    while (end := patiently(tail)) < log_place.position:
         if time.monotonic() >= until_s:
             raise Damage(
                 f"the log has lost what this folder has, up to record {seq}",
                 location=store.location,
-                expected=f"a log that continues to position {place.position}",
+                expected=f"a log that continues to position {log_place.position}",
                 actual=f"one that ends at {end}",
                 hint="start no node: aos cluster restore makes another log, from the folder with "
                 "the most records",
@@ -286,9 +286,9 @@ def _check_frame(frame: Frame, position: int, store: LmdbStore) -> None:
 
 
 def _differs(seq: int, position: int, store: LmdbStore, actual: str) -> Damage:
-    place = f", at position {position} of the log" if position else ""
+    at_position = f", at position {position} of the log" if position else ""
     return Damage(
-        f"the folder differs from the log in record {seq}{place}",
+        f"the folder differs from the log in record {seq}{at_position}",
         location=store.location,
         actual=actual,
         hint="stop this node and run aos verify on the folders of all nodes; if only this one is "

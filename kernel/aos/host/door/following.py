@@ -149,7 +149,7 @@ class Measured(Protocol):
 class Followers:
     """The followers of one running world. Used from one event loop. ``lease_end_ns`` is the time of
     the boot-time clock until which tasks of a replicated world may be handed out (CL-89), and
-    ``place`` that of the node in it.
+    ``replica_place`` that of the node in it.
 
     Without a follower, ``notify`` costs one comparison.
     """
@@ -162,14 +162,14 @@ class Followers:
         clock_s: Callable[[], float] = time.monotonic,
         beat_s: float = BEAT_S,
         lease_end_ns: Callable[[], int | None] = lambda: None,
-        place: Callable[[], ReplicaPlace | None] = lambda: None,
+        replica_place: Callable[[], ReplicaPlace | None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._world = world
         self._clock_s = clock_s
         self._beat_s = beat_s
         self._lease_end_ns = lease_end_ns
-        self._place = place
+        self._replica_place = replica_place
         self._news: set[asyncio.Event] = set()
         self._is_stopping = False
         self._is_over = False
@@ -222,8 +222,8 @@ class Followers:
                 if has_figures:
                     message["figures"] = LiveFigures.of(self._engine).to_message()
                     figures_s = now_s
-                    if (place := self._place()) is not None:
-                        message["place"] = place.to_message()
+                    if (replica_place := self._replica_place()) is not None:
+                        message["place"] = replica_place.to_message()
                 if self._is_stopping:
                     message["stopping"] = True
                 yield pack(message)

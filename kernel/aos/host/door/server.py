@@ -185,7 +185,7 @@ class Server:
             engine,
             world,
             lease_end_ns=lease_end_ns,
-            place=lambda: None if replica is None else replica.place(),
+            replica_place=lambda: None if replica is None else replica.place(),
         )
         """The clients that follow the journal. The process that publishes notifies them."""
         self._operating = (
@@ -277,15 +277,13 @@ class Server:
             case "settle" | "attempt" | "tell":
                 self._check_term(request)
                 return await self._work_requests().answers(request)
-            case "hand_over":
-                return await self._handed_over(field(request, "to", str))
             case "manifest":
                 return self._manifest()
             case "status":
                 return self._status()
             case "work":
                 return self._work()
-            case "fresh" | "http":
+            case "fresh" | "http" | "hand_over":
                 return await self._of_replica(request)
             case "stop":
                 self._stop()
@@ -300,12 +298,6 @@ class Server:
         if spelt_for is not None and (manifest is None or manifest.hash != spelt_for):
             raise ManifestChanged("another manifest came into force; look at it and send again")
         return {"answers": answers_fields(await self._submit(events))}
-
-    async def _handed_over(self, node: str) -> Fields:
-        if self._replica is None:
-            raise BadUsage("hand_over: this world is not replicated")
-        await asyncio.wrap_future(self._replica.hand_over(node))
-        return {"to": node}
 
     async def _control(self, request: Message) -> Answer:
         if self._operating is not None and self._operating.takes(request):
@@ -409,12 +401,16 @@ class Server:
 
     async def _of_replica(self, request: Message) -> Fields:
         """Answer with the last record that the world has acknowledged (CL-203), or with the answer
-        of this node's front to a request of another node's (CL-210)."""
-        replica = self._replica
-        if request.get("op") == "fresh":
+        of this node's front to a request of another node's (CL-210); or hand the world over."""
+        replica, op = self._replica, request.get("op")
+        if op == "fresh":
             return await self._head() if replica is None else {"head": await replica.fresh()}
         if replica is None:
-            raise BadUsage("http: requests are passed on between the nodes of a replicated world")
+            raise BadUsage(f"{op}: only the nodes of a replicated world take this request")
+        if op == "hand_over":
+            node = field(request, "to", str)
+            await asyncio.wrap_future(replica.hand_over(node))
+            return {"to": node}
         if replica.front is None:
             raise no_front()
         return {"reply": await replica.front(field(request, "request", bytes))}

@@ -7,13 +7,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 from aos.host.door.following import Followers
 from aos.host.run_end import RunEnd
 
-if TYPE_CHECKING:  # it uses this module
-    from aos.host.process import RunningWorld
+Around = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class NodeAround:
@@ -21,16 +19,9 @@ class NodeAround:
     from one event loop. ``followers`` are those of the part that serves the socket now: the standby
     or the term of an owner."""
 
-    def __init__(
-        self,
-        around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None,
-        running: RunningWorld,
-        followers: Followers,
-        end: RunEnd,
-    ) -> None:
+    def __init__(self, around: Around | None, followers: Followers, end: RunEnd) -> None:
         self.followers = followers
         self._around = around
-        self._running = running
         self._end = end
         self._ending = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -40,11 +31,7 @@ class NodeAround:
         if self._around is not None:
             self._task = asyncio.create_task(self._run(self._around, has_journal))
 
-    async def _run(
-        self,
-        around: Callable[[RunningWorld], AbstractAsyncContextManager[None]],
-        has_journal: asyncio.Event,
-    ) -> None:
+    async def _run(self, around: Around, has_journal: asyncio.Event) -> None:
         waits = [asyncio.create_task(event.wait()) for event in (has_journal, self._ending)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -54,7 +41,7 @@ class NodeAround:
         if self._ending.is_set():
             return
         try:
-            async with around(self._running):
+            async with around():
                 await self._ending.wait()
         except Exception as problem:  # noqa: BLE001  # raised once everything has stopped
             self._end.failed(problem)

@@ -467,7 +467,8 @@ def _node_around(
         rest=lambda: False,
         hurry=end.final_hurry,
     )
-    around = NodeAround(settings.around, running, process.standby.followers, end)
+    enter = None if settings.around is None else partial(settings.around, running)
+    around = NodeAround(enter, process.standby.followers, end)
     return around
 
 

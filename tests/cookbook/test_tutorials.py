@@ -176,7 +176,9 @@ import httpx
 url, *data = [each for each in sys.argv[1:] if each != "-d"]
 while True:
     try:
-        answer = httpx.post(url, content=data[0]) if data else httpx.get(url)
+        # As curl, it waits for the answer.
+        method, content = ("POST", data[0]) if data else ("GET", None)
+        answer = httpx.request(method, url, content=content, timeout=120)
     except httpx.ConnectError:  # a reader sees that the node serves before typing on
         time.sleep(0.1)
     else:

@@ -3,6 +3,7 @@ CL-53)."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from aos.store.log.bucket import VALUE_BYTES_MAX, Bucket, BucketConflict, Bucket
 from aos.store.log.memory_bucket import MemoryBucket, SharedBucket
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
 from aos.store.log.nats_connection import NatsConnection
+from aos.store.log.nats_errors import JetStreamError
 from aos.store.log.nats_stream import bucket_settings
 from tests.nats_servers import Servers, asked, state_of
 
@@ -131,6 +133,12 @@ def test_a_key_that_was_deleted_by_hand_has_no_value_and_can_get_one(  # CL-25
         bucket.create(key, b"4")
 
 
+def delete_beats(connection: NatsConnection) -> None:
+    """Delete the bucket of beats, which another test may have made."""
+    with contextlib.suppress(JetStreamError):
+        asked(connection, "STREAM.DELETE.KV_AOS_BEATS", {})
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("storage", "memory"), ("allow_direct", True), ("max_age", 10**12), ("max_bytes", 10**6),
@@ -143,6 +151,7 @@ def test_a_bucket_with_another_setting_is_refused(  # CL-25, CL-13
     if field == "storage":
         value = "file"
     with three.connected() as connection:
+        delete_beats(connection)
         asked(connection, "STREAM.CREATE.KV_AOS_BEATS", {**settings, field: value})
         try:
             with pytest.raises(Refused, match=f"setting {field} of a stream differs"):
@@ -155,6 +164,7 @@ def test_a_bucket_with_another_setting_is_refused(  # CL-25, CL-13
 def test_a_bucket_may_have_more_replicas_than_a_world_and_not_fewer(three: Servers) -> None:
     """CL-25: worlds with 1 and with 3 replicas share it."""
     with three.connected() as connection:
+        delete_beats(connection)
         try:
             for replicas in (3, 1):
                 NatsBucket(connection, BEATS, replicas=replicas)

@@ -1,4 +1,4 @@
-"""A trace goes on into the worlds that deliveries connect (spec/audit.md, A-49)."""
+"""A trace continues in the worlds that deliveries connect (spec/audit.md, A-49)."""
 
 from __future__ import annotations
 

@@ -449,7 +449,7 @@ def test_bytes_that_are_no_messages_are_refused() -> None:
 
 
 class Serving:
-    """A server whose clock stands, and which answers each request with its length."""
+    """A server whose clock does not move, and which answers each request with its length."""
 
     def __init__(self, limits: BusLimits = LIMITS) -> None:
         self.now_s = 0.0

@@ -72,7 +72,7 @@ def test_a_world_rests_until_its_timer_and_fires_it(tmp_path: Path) -> None:
             await send(client, "shop", "a", timer(12.0))
             await made.until_phase("shop", "asleep")
             assert await made.wake_ns("shop") is not None
-            # Nobody uses it: its time starts it, and the timer settles before it rests again.
+            # No one uses it: its time starts it, and the timer settles before it rests again.
             async with asyncio.timeout(WAIT_S):
                 while (  # noqa: ASYNC110  # another process does it
                     await made.phase("shop") != "asleep" or await made.wake_ns("shop")

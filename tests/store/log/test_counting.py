@@ -70,7 +70,7 @@ def test_every_reader_finds_the_same_wherever_it_pauses() -> None:  # LG-11
         log.lag = stream.tail - pause
         node = LogNode(log)
         node.read()
-        # Another process goes on from where this one was between two entries.
+        # Another process continues from where this one was between two entries.
         node.counter.position = node.counter.whole_position
         node.counter._joining = None
         log.lag = 0

@@ -1,5 +1,5 @@
 """A stream in which others write, and a stream that others change, under nodes that work: the owner
-continues behind them, or the node stops, and no store begins anew (spec/log.md, LG-12, LG-34,
+continues behind them, or the node stops, and no store begins again (spec/log.md, LG-12, LG-34,
 LG-53; spec/cluster.md, CL-13, CL-18, CL-19)."""
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ stdout:
 
     stdin   settings, then  rest      end, if nothing is left to do now
     stdout  {"ready": true}           it answers
-            {"busy": reason}          it goes on: the answer to ``rest``
+            {"busy": reason}          it continues: the answer to ``rest``
             {"ended": {"has_work": …, "wake_ns": …}}
 
 It also ends, as after SIGTERM, once its stdin ends.

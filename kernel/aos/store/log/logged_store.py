@@ -448,7 +448,7 @@ def check_place(log: Log, place: LogPlace, *, location: str) -> None:
         raise Damage(
             "the log has lost what was acknowledged",
             location=location,
-            expected=f"a log that goes on to position {place.position} or behind it",
+            expected=f"a log that continues to position {place.position} or behind it",
             actual=f"one that ends at {tail}",
             hint="do not start this node: bring the log back from the longest journal of a node",
         )
@@ -464,5 +464,5 @@ def check_place(log: Log, place: LogPlace, *, location: str) -> None:
             location=location,
             expected=f"a part of {'' if place.entry is None else place.entry.hex()[:16]}",
             actual="no part" if entry is None else f"a part of {entry.hex()[:16]}",
-            hint="the stream was made anew, or another one has its name",
+            hint="the stream was made again, or another one has its name",
         )

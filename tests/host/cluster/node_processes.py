@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate
+from aos.core.journal.inputs import STRICT
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Record
 from aos.errors import AosError
@@ -23,6 +24,7 @@ from aos.host.door.writer import Item, open_writer
 from aos.host.folder.folder import KEYS, STORE, WORLD_FILE, open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.folder.replica_file import replica_of
+from aos.manifest.load import Loaded
 from aos.store.log.logged_store import LoggedStore
 from tests.cli.shell import Result, here, start
 from tests.nats_servers import Servers
@@ -144,6 +146,16 @@ def send(folder: Path, items: Sequence[Item], *, busy_s: float = 10.0) -> list[A
     patience = WaitPatience(busy_s)
     with open_writer(folder, connect_s=5.0, patience=patience) as writer:
         return list(writer.send(items))
+
+
+def is_applied(folder: Path, loaded: Loaded, mode: str = STRICT) -> bool:
+    """Whether the manifest was applied by this request. It may be in force without an answer, if
+    the owner changes meanwhile."""
+    try:
+        with open_writer(folder, connect_s=WAIT_S) as writer:
+            return isinstance(writer.apply(loaded, mode=mode).answer, Admitted)
+    except AosError:
+        return False
 
 
 def is_in_journal(answer: Answer) -> bool:

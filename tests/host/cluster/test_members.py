@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aos.core.decide.answers import Admitted
 from aos.errors import AosError
 from aos.host.cluster.placement import MemberView, place
 from aos.host.cluster.registration import find_registration
 from aos.host.cluster.world_nodes import read_nodes
-from aos.host.door.writer import open_writer
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
 from aos.store.log.nats_stream import bucket_stream, stream_state
 from aos.store.log.patience import patiently
@@ -27,6 +25,7 @@ from tests.cli.shell import here, start
 from tests.host import puppet
 from tests.host.cluster.node_processes import (
     NodeProcess,
+    is_applied,
     is_in_journal,
     joined,
     made,
@@ -178,15 +177,6 @@ def test_worlds_go_where_members_are_and_come_back(  # CL-230, CL-233, CL-235 to
         assert document(three, names[0])["members"] == []
 
 
-def is_applied(folder: Path) -> bool:
-    """Whether the puppet's manifest was applied. The owner may change meanwhile."""
-    try:
-        with open_writer(folder, connect_s=30.0) as writer:
-            return isinstance(writer.apply(puppet.manifest()).answer, Admitted)
-    except AosError:
-        return False
-
-
 def test_a_world_is_moved_by_hand_while_events_are_sent(  # CL-225 to CL-228
     three: Servers, tmp_path: Path, run: Run
 ) -> None:
@@ -196,7 +186,7 @@ def test_a_world_is_moved_by_hand_while_events_are_sent(  # CL-225 to CL-228
     second = joined(first, tmp_path / "b", "b")
     nodes = {"a": run(first), "b": run(second)}
     waits(lambda: nodes["a"].owns or nodes["b"].owns)
-    waits(lambda: is_applied(first))
+    waits(lambda: is_applied(first, puppet.manifest()))
     waits(lambda: all(node.owns or node.follows for node in nodes.values()))
 
     for wrong, code, text in (

@@ -11,12 +11,10 @@ import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.inputs import MIGRATE
-from aos.errors import AosError
 from aos.host.door.writer import open_writer
-from aos.manifest.load import Loaded
 from tests.host import puppet
 from tests.host.apply.test_upgrades import in_force, replays, states
-from tests.host.cluster.node_processes import NodeProcess, joined, made, send, waits
+from tests.host.cluster.node_processes import NodeProcess, is_applied, joined, made, send, waits
 from tests.host.upgrades import migrating, version
 from tests.nats_servers import Servers
 from tests.run_seed import rotated
@@ -43,7 +41,7 @@ def test_a_migration_is_whole_or_absent_after_a_kill_of_the_owner(
     for node in others:
         node.wait(lambda node=node: node.follows)  # type: ignore[misc]
     a.wait(lambda: a.status().get("ready_cells") == 0)
-    applying = threading.Thread(target=_is_applied, args=(folders[1], migrating()))
+    applying = threading.Thread(target=is_applied, args=(folders[1], migrating(), MIGRATE))
 
     applying.start()
     time.sleep(delay_s)
@@ -60,7 +58,7 @@ def test_a_migration_is_whole_or_absent_after_a_kill_of_the_owner(
     if not is_new:
         waits(
             lambda: (
-                _is_applied(folders[2], migrating())
+                is_applied(folders[2], migrating(), MIGRATE)
                 or in_force(folders[2]) == migrating().effective.hash
             )
         )
@@ -72,12 +70,3 @@ def test_a_migration_is_whole_or_absent_after_a_kill_of_the_owner(
     for folder in folders:
         assert states(folder) == {f"cell-{number}": [2] for number in range(CELLS)}
         replays(folder)
-
-
-def _is_applied(folder: Path, loaded: Loaded) -> bool:
-    """Whether the manifest is in force by this request; it may be so without an answer."""
-    try:
-        with open_writer(folder, connect_s=5.0) as writer:
-            return isinstance(writer.apply(loaded, mode=MIGRATE).answer, Admitted)
-    except AosError:
-        return False

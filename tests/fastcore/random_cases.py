@@ -145,7 +145,12 @@ class RandomCases:
 
     def _restart(self) -> None:
         self.world.seal()
-        self._start(self.document if self.chance.random() < 0.7 else None)
+        if self.chance.random() >= 0.3:
+            self._start(self.document)
+        else:
+            # A kernel is rebased to snapshots that it took while it spilled, or began with.
+            self._start(None)
+            self.document = None
         self.counts["from a snapshot"] += self.document is not None
 
     def _spill(self) -> None:

@@ -310,6 +310,32 @@ def test_a_migration_converts_resting_cells_and_keeps_their_work(rests_before: b
     same(act)
 
 
+@pytest.mark.parametrize("rests_before", [False, True])
+def test_work_that_ended_between_a_snapshot_and_a_migration_stays_ended(rests_before: bool) -> None:
+    """The snapshot becomes the base after the migration, as one does that takes long (SN-13)."""
+
+    def act(world: MemoryWorld) -> Any:
+        if rests_before:
+            tell(world, "c3", 1)
+            rest(world)
+        for n in range(3):
+            tell(world, f"c{n}", 1)
+        world.seal()
+        document = world.kernel.snapshot(world.put).document
+        pay(world, "c0")
+        pay(world, "c1")
+        tell(world, "c1", 1)
+        world.apply(to_counted(), {CASE: migrating()}, mode=MIGRATE)
+        world.run()
+        if world.limits is RESTING:
+            world.kernel.rebase(document)
+        listed = [progress.intent.cell for progress in world.kernel.open_intents()]
+        rest(world)
+        return listed, [shown(world, f"c{n}") for n in range(3)]
+
+    same(act)
+
+
 def test_a_fork_cancels_the_work_of_resting_cells() -> None:
     def act(world: MemoryWorld) -> Any:
         for n in range(4):

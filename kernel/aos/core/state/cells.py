@@ -609,8 +609,13 @@ class Cells:
         if cell.declared is not None:
             shelf.declared[cell.declared] -= 1
         # The base may still have the cell, or a snapshot in progress may bring it back.
-        if self.spilling.is_on or self.remembers_deleted or shelf.base.count:
+        if shelf.base.count or self._may_rebase_to_an_earlier_record:
             shelf.delta[cell.id] = Packed(cell.changed, None)
+
+    @property
+    def _may_rebase_to_an_earlier_record(self) -> bool:
+        """Whether a snapshot may be in progress that has cells, and their work, as they were."""
+        return self.spilling.is_on or self.remembers_deleted
 
     def _pack_oldest(self, shelf: Shelf) -> None:
         id, cell = shelf.resting.popitem(last=False)
@@ -693,7 +698,7 @@ class Cells:
             if cell.state is not None:
                 self._replace(cell, index, seq)
         shelf.base, shelf.since = index, seq
-        if shelf.waiting.count:
+        if shelf.waiting.count or self._may_rebase_to_an_earlier_record:
             shelf.ended.update(content_hash(id[1]) for id in (*shelf.resting, *shelf.delta))
         shelf.resting.clear()
         for id in list(shelf.delta):

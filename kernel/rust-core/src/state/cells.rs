@@ -915,11 +915,13 @@ impl Cells {
                 self.replace_one(&mut cell, &index, seq)?;
             }
         }
+        // A snapshot in progress may have the work of cells that do not wait any more.
+        let is_on = self.spilling.get_mut().is_on;
         let shelf = self.shelf(workflow);
         shelf.base = index;
         shelf.since = seq;
         let layers = shelf.layers.get_mut();
-        if shelf.waiting.count() > 0 {
+        if shelf.waiting.count() > 0 || is_on {
             let above = layers.resting.keys().chain(layers.delta.keys());
             shelf.ended.extend(above.map(|id| content_hash(&id.key)));
         }

@@ -18,8 +18,9 @@ from aos.prove.whatif.shadowing import ShadowRequest, chosen_range, run_shadow
 from aos.read.views.proposal_view import read_report
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
-from tests.modules.guests import WasmWorld
-from tests.modules.test_order_world import ORDER, Driver
+from aos.values.cbor import Value
+from tests.modules.guests import MS, WasmWorld
+from tests.modules.test_order_world import DONE, FAILED, ORDER, PATHS, Driver
 from tests.prove.journals import store_of
 from tests.prove.whatif.shadows import beginnings
 from tests.prove.whatif.test_null import CUSTOM
@@ -28,6 +29,7 @@ from tests.tools import long_form
 
 ROOT = Path(__file__).parents[3]
 ORDERS = ROOT / "manifests" / "orders"
+CHARGE = "shop/card.charge@1"
 HAPPENINGS = 4_000 if long_form() else 400
 
 
@@ -40,6 +42,7 @@ def history() -> JournalSource:
         world = WasmWorld(loaded, Sandbox(loaded.modules.__getitem__), seed="shadow")
         world.blobs.update(loaded.modules)
         driver = Driver(world, Random(f"shadow {run_seed()}"))
+        ask_three_times(driver)
         for number in range(HAPPENINGS):
             driver.happen()
             if number % (HAPPENINGS // 4) == 0:
@@ -48,6 +51,28 @@ def history() -> JournalSource:
         return world
 
     return source_of_store(store_of(run_on_big_stack(live)))
+
+
+def ask_three_times(driver: Driver) -> None:
+    """Play an order whose charge has a clear answer at the third attempt only."""
+    order: Value = {
+        "order_id": "ord-0",
+        "customer_id": "cus-0",
+        "items": [{"sku": "rope", "quantity": 1, "price_cents": 100}],
+        "patience": 600_000 * MS,
+    }
+    assert isinstance(driver.world.send("shop/OrderPlaced@1", order), Admitted)
+    driver.world.run()
+    charges = 0
+    while driver.world.open():
+        calls = [intent for intent in driver.world.open() if intent.effect.name in PATHS]
+        if calls:
+            charges += calls[0].effect.name == CHARGE
+            is_unclear = calls[0].effect.name == CHARGE and charges < 3
+            driver.call(calls[0], FAILED if is_unclear else DONE)
+        else:
+            driver.fire(min(driver.world.open(), key=driver.due_ns))
+    assert charges == 3
 
 
 def edited(module: str, wasm: bytes) -> Loaded:
@@ -83,14 +108,14 @@ def test_version_2_gives_charges_up_that_version_1_asks_for_again(history: Journ
     report = shadowed(history, edited("orders", wasm))
 
     asked = {
-        side: effects.get("shop/card.charge@1", {"asked": 0})["asked"]
+        side: effects.get(CHARGE, {"asked": 0})["asked"]
         for side, effects in report["effects"].items()
     }
     assert asked["shadow"] < asked["recorded"]
     different = [each for each in report["differences"] if each["cell"]["workflow"] == ORDER]
     assert different
     for each in different:
-        assert each["first"]["on"].startswith("receipt of shop/card.charge@1")
+        assert each["first"]["on"].startswith(f"receipt of {CHARGE}")
         assert each["first"]["classes"][:2] == ["state", "effects"]
         outcome = each["last"]["shadow"]["state"]["outcome"]
         assert outcome["$tag"] in {"Unavailable", "Cancelled", "Declined", "OutOfStock", "Overdue"}

@@ -11,7 +11,7 @@ from tests.host.cluster.node_processes import NodeProcess, node_processes
 from tests.nats_servers import Servers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """Three servers. No test breaks them. Their buckets have three replicas, whichever test is the
     first to use them."""

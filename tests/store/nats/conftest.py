@@ -12,7 +12,7 @@ from tests.nats_servers import Servers
 from tests.store.nats.named_cluster import NamedCluster, named_cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """One server."""
     with Servers(tmp_path_factory.mktemp("nats-one")) as servers:
@@ -20,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
         yield servers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """Three servers."""
     with Servers(tmp_path_factory.mktemp("nats-three"), count=3) as servers:

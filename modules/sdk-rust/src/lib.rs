@@ -24,7 +24,8 @@ mod fault;
 mod handle;
 mod migration;
 #[cfg(target_arch = "wasm32")]
-mod panic;
+#[doc(hidden)]
+pub mod panic;
 mod random;
 mod request;
 mod schema;

@@ -22,6 +22,8 @@ mod scope;
 mod state;
 mod step;
 mod turn;
+#[cfg(feature = "untyped")]
+pub mod untyped;
 mod unwind;
 mod value;
 mod wait;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,21 @@ def test_a_build_records_its_sources_with_their_names(build: RecordedBuild) -> N
         (build.sources / name).parent.mkdir(parents=True, exist_ok=True)
         (build.sources / name).write_text("not a source")
     assert recorded() == recorded_hashes[-1]
+
+
+def test_the_sources_of_a_library_elsewhere_are_sources_too(
+    build: RecordedBuild, tmp_path: Path
+) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "lib.rs").write_text("// one")
+    with_library = replace(build, libraries=(library,))
+
+    before = with_library.sources_hash()
+    (library / "lib.rs").write_text("// two")
+
+    assert build.sources_hash() != before
+    assert with_library.sources_hash() != before
 
 
 def test_the_same_bytes_by_the_same_compiler_are_identical(

@@ -195,6 +195,28 @@ def test_a_crate_that_needs_the_whole_library_is_built_as_one_kind_of_file(
     assert "-Zbuild-std=std,panic_abort" in core.command
 
 
+def test_a_folder_of_crates_replaces_the_registry_with_and_without_built_library(
+    tmp_path: Path,
+) -> None:
+    crates = tmp_path / "crates"
+    crates.mkdir()
+    for sources in (None, tmp_path / "library"):
+        found = toolchain.Toolchain(
+            rustc=tmp_path / "bin/rustc",
+            cargo=tmp_path / "bin/cargo",
+            version="rustc 1.96.0",
+            sysroot=tmp_path / "sysroot",
+            sources=sources,
+            linker=None,
+        )
+        call = toolchain.cargo_build(found, remap={}, target=tmp_path, arguments=[], crates=crates)
+        assert call.command[-3:] == (
+            'source.crates-io.replace-with="shipped"',
+            "--config",
+            f'source.shipped.directory="{crates}"',
+        )
+
+
 def test_flags_name_no_folder_of_the_project_so_that_projects_can_share_output(
     tmp_path: Path, rust: Path, console: Console
 ) -> None:

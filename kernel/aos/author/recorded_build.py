@@ -29,7 +29,15 @@ INCOMPARABLE: Final = 4
 """Exit codes of a build script; 0 means done, or identical."""
 
 _SKIPPED: Final = frozenset({"target", "node_modules"})
-_SOURCES: Final = (".rs", ".cbor", "Cargo.toml", "Cargo.lock")
+_SOURCES: Final = (
+    ".rs",
+    ".cbor",
+    ".patch",
+    "prelude.py",
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates.lock",
+)
 """How the names of files end that a build reads; sources include data."""
 
 
@@ -43,6 +51,7 @@ class RecordedBuild:
         files: The folder of the files; their names are relative to it.
         trial: How to try files that another toolchain made; ``{into}`` is their folder.
         left_out: Names of folders whose files are no sources of these files.
+        libraries: Folders elsewhere whose files are sources, too.
     """
 
     script: str
@@ -50,6 +59,7 @@ class RecordedBuild:
     files: Path
     trial: str
     left_out: frozenset[str] = frozenset()
+    libraries: tuple[Path, ...] = ()
 
     @property
     def record(self) -> Path:
@@ -122,13 +132,14 @@ class RecordedBuild:
     def sources_hash(self) -> str:
         """The SHA-256 of everything that the files are built from, with the names of the files."""
         digest = hashlib.sha256()
-        for folder, below, files in os.walk(self.sources):
-            below[:] = sorted(set(below) - _SKIPPED - self.left_out)
-            for name in sorted(files):
-                if name.endswith(_SOURCES):
-                    file = Path(folder, name)
-                    digest.update(f"{file.relative_to(self.sources).as_posix()}\n".encode())
-                    digest.update(hashlib.sha256(file.read_bytes()).digest())
+        for root in (self.sources, *self.libraries):
+            for folder, below, files in os.walk(root):
+                below[:] = sorted(set(below) - _SKIPPED - self.left_out)
+                for name in sorted(files):
+                    if name.endswith(_SOURCES):
+                        file = Path(folder, name)
+                        digest.update(f"{file.relative_to(root).as_posix()}\n".encode())
+                        digest.update(hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()
 
 

@@ -105,6 +105,7 @@ def cargo_build(
     wrapper: Path | None = None,
     crate_type: str | None = None,
     std_crates: str = NO_STD,
+    crates: Path | None = None,
 ) -> ToolCall:
     """The call for a release build whose bytes depend only on the sources and the toolchain.
 
@@ -113,6 +114,8 @@ def cargo_build(
         target: Cargo's target folder.
         std: A sysroot with a standard library that was built before. Without it, a toolchain that
             has only the library's sources builds the library too.
+        crates: A folder of crates, a Cargo directory source, from which the build takes all
+            crates that it needs, those of the standard library included.
     """
     # Shortest first: rustc uses the last prefix that matches, and the longest one must win.
     replacements = {**remap, toolchain.sysroot: "/rust", **_installed_library(toolchain)}
@@ -137,10 +140,10 @@ def cargo_build(
         # Building the standard library is unstable; this lets a stable compiler do it.
         environment["RUSTC_BOOTSTRAP"] = "1"
         command.append(f"-Zbuild-std={std_crates}")
-        vendored = toolchain.sources / "vendor"
-        if vendored.is_dir():
-            command += ["--config", 'source.crates-io.replace-with="shipped"']
-            command += ["--config", f'source.shipped.directory="{vendored}"']
+        crates = crates or toolchain.sources / "vendor"
+    if crates and crates.is_dir():
+        command += ["--config", 'source.crates-io.replace-with="shipped"']
+        command += ["--config", f'source.shipped.directory="{crates}"']
     return ToolCall(tuple(command), environment)
 
 

@@ -3,8 +3,6 @@
 use core::arch::wasm32::unreachable;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt::{self, Write};
-use core::panic::Location;
-#[cfg(not(feature = "std"))]
 use core::panic::PanicInfo;
 
 const WORDS_MAX: usize = 512;
@@ -24,25 +22,11 @@ unsafe impl Sync for Place {}
 static PLACE: Place = Place { length: Cell::new(0), words: UnsafeCell::new([0; WORDS_MAX]) };
 
 /// A panic is a trap, with `file:line:column: message` for the kernel to put into the fault.
-#[cfg(not(feature = "std"))]
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
-    say_place(info.location(), |place| match info.message().as_str() {
-        Some(words) => place.say(words),
-        None => drop(write!(place, "{}", info.message())),
-    })
-}
-
-/// The same for a module with the standard library, whose panic hook calls this.
-#[cfg(feature = "std")]
-pub fn trap(location: Option<&Location<'_>>, words: &str) -> ! {
-    say_place(location, |place| place.say(words))
-}
-
-fn say_place(location: Option<&Location<'_>>, say_words: impl FnOnce(&mut &Place)) -> ! {
     // If formatting the message panics, the part that is there already must suffice.
     if PLACE.length.get() == 0 {
-        if let Some(place) = location {
+        if let Some(place) = info.location() {
             PLACE.say(place.file());
             PLACE.say(":");
             PLACE.say_number(place.line());
@@ -50,7 +34,10 @@ fn say_place(location: Option<&Location<'_>>, say_words: impl FnOnce(&mut &Place
             PLACE.say_number(place.column());
             PLACE.say(": ");
         }
-        say_words(&mut &PLACE);
+        match info.message().as_str() {
+            Some(words) => PLACE.say(words),
+            None => drop(write!(&PLACE, "{}", info.message())),
+        }
     }
     unreachable()
 }

@@ -35,7 +35,7 @@ def take_sections(wasm: bytes, name: str) -> StrippedModule:
         BuildFailed: The bytes are not a well-formed module.
     """
     chunks, data = [wasm[:_HEAD_BYTES]], []
-    for start, content, end in _sections(wasm):
+    for start, content, end in sections(wasm):
         section = _custom(wasm, content, end) if wasm[start] == CUSTOM else None
         if section is not None and section[0] == name.encode():
             data.append(section[1])
@@ -44,7 +44,7 @@ def take_sections(wasm: bytes, name: str) -> StrippedModule:
     return StrippedModule(wasm=b"".join(chunks), data=tuple(data))
 
 
-def _sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:
+def sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:
     """(start of the section, start of its content, end) of each section."""
     if wasm[:_HEAD_BYTES] != MAGIC + VERSION:
         raise BuildFailed("the compiler's output is not a WASM module: its first bytes differ")

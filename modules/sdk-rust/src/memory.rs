@@ -37,7 +37,7 @@ pub fn used() -> usize {
     0
 }
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
 mod guest {
     use core::alloc::{GlobalAlloc, Layout};
     use core::arch::wasm32::{memory_grow, memory_size, unreachable};
@@ -130,5 +130,24 @@ mod guest {
             },
             Err(_) => unreachable(),
         }
+    }
+}
+
+/// With the standard library, the module has its heap.
+#[cfg(all(target_arch = "wasm32", feature = "std"))]
+mod guest {
+    use alloc::vec::Vec;
+    use core::arch::wasm32::memory_size;
+    use core::mem::ManuallyDrop;
+
+    pub fn used() -> usize {
+        memory_size(0) * 65_536
+    }
+
+    /// Set aside `length` bytes for the kernel to write the input into. Traps when memory cannot
+    /// grow.
+    #[unsafe(no_mangle)]
+    extern "C" fn alloc(length: u32) -> u32 {
+        ManuallyDrop::new(Vec::<u64>::with_capacity(length.div_ceil(8) as usize)).as_ptr() as u32
     }
 }

@@ -14,7 +14,7 @@ PART ?= 1/1
 CORE ?= $(AOS_CORE)
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-cluster demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim sim-cluster fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page bench-cluster modules core nats-server gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-cluster demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim sim-cluster fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page bench-cluster modules core pyflow nats-server gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -45,6 +45,7 @@ help:
 	@echo "make bench-page  the page and its index on a world of a million cells (15 minutes; OPTIONS=--quick: a minute)"
 	@echo "make bench-cluster  a world on one and three servers, owners and leaders killed, with Restate's three nodes (40 minutes; OPTIONS=--quick: 3 minutes)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
+	@echo "make pyflow   rebuild the interpreter of flows in Python (needs Rust 1.96; CHECK=1: compare only)"
 	@echo "make core     rebuild the second kernel to core.wasm (needs Rust; CHECK=1: compare only)"
 	@echo "make nats-server  the server of worlds on several machines, which their tests need (a minute; needs Go 1.26)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
@@ -144,6 +145,9 @@ modules: $(READY)
 	$(BIN)/python modules/build
 	$(BIN)/python modules/cookbook/generate
 	$(BIN)/python modules/build-assemblyscript
+
+pyflow: $(READY)
+	$(BIN)/python modules/pyflow/build $(if $(CHECK),--check)
 
 core: $(READY)
 	$(BIN)/python kernel/rust-core/build $(if $(CHECK),--check)

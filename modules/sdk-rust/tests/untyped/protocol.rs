@@ -490,6 +490,39 @@ fn mail_that_changes_nothing_makes_no_program() {
 }
 
 #[test]
+fn the_blobs_that_a_state_names_change_only_with_the_state() {
+    const WITHOUT: Facts = Facts { types: [None; 3], ..FACTS };
+    let program = || {
+        let main = async |script: Script, _: aos_sdk::flow::untyped::Start| {
+            null(script.run(sleep("n")).await)
+        };
+        Ok(Machine::new(main, |_, _| Ok(())))
+    };
+    let send = |facts: &Facts, state: Option<&[u8]>, event: &[u8]| {
+        let mut output = aos_sdk::step::Output::default();
+        let context = crate::world::context(1, 1);
+        let input = aos_sdk::step::Input {
+            state,
+            schema: "t/PageFlowEvent@1",
+            event,
+            key: Some(b"\x63o-1"),
+            context: Some(&context),
+        };
+        aos_sdk::flow::untyped::turn(facts, &input, &mut output, program).expect("a turn");
+        output.state.expect("a state")
+    };
+    let before = send(&WITHOUT, None, &start(&page("3")));
+
+    let same = send(&FACTS, Some(&before), &fired("flow:other#1:sleep"));
+    let polled = send(&FACTS, Some(&before), &go_on());
+
+    assert_eq!(same, before);
+    let named = format!("blake3:{}", "3".repeat(64));
+    let count = |state: &[u8]| String::from_utf8_lossy(state).matches(&named).count();
+    assert_eq!((count(&before), count(&polled)), (1, 2));
+}
+
+#[test]
 fn a_failed_local_is_recorded_and_read_in_each_replay() {
     // The second turn would compute another failure, so an equal one was read from the history.
     let program = || {

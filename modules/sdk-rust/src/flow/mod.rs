@@ -22,8 +22,6 @@ mod scope;
 mod state;
 mod step;
 mod turn;
-#[cfg(feature = "untyped")]
-pub mod untyped;
 mod unwind;
 mod value;
 mod wait;
@@ -240,3 +238,7 @@ impl Cx {
         });
     }
 }
+
+// At the end: async functions above have their lines in the bytes of every module.
+#[cfg(feature = "untyped")]
+pub mod untyped;

@@ -469,6 +469,11 @@ impl Core {
 
 #[cfg(feature = "untyped")]
 impl Began {
+    /// The state stays as it is, byte for byte.
+    pub fn changes_nothing(&self) -> bool {
+        self.work == Work::Nothing
+    }
+
     /// Poll a body that no macro has made.
     pub fn poll_untyped(&mut self, run: impl Future<Output = Result<Vec<u8>, FlowError>>) {
         self.poll(Box::pin(run));

@@ -60,6 +60,7 @@ pub use program::{
 };
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::any::TypeId;
 
 use crate::air::Type;
@@ -136,11 +137,12 @@ pub fn turn<P: Program + 'static>(
     if let Some(start) = turn.program() {
         turn.poll_untyped(drive(Cx(turn.engine), program()?, start));
     }
+    let changes_nothing = turn.changes_nothing();
     turn.finish(output, None)?;
-    if facts.types.iter().flatten().any(|of| refs::has_hash(of)) {
-        find_refs(facts, output)?;
+    match facts.types.iter().flatten().any(|of| refs::has_hash(of)) && !changes_nothing {
+        true => find_refs(facts, output),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Write the blobs that the values name into the state.
@@ -148,7 +150,7 @@ fn find_refs(facts: &Facts, output: &mut Output) -> Result<(), Fault> {
     let Some(state) = output.state.take() else { return Ok(()) };
     let mut stored = Stored::read(state.leak()).map_err(|misfit| Fault::input("state", misfit))?;
     let values = [stored.input, stored.output, stored.view];
-    let pairs: alloc::vec::Vec<(&Type, Option<Bytes>)> =
+    let pairs: Vec<(&Type, Option<Bytes>)> =
         facts.types.iter().zip(values).filter_map(|(of, value)| of.map(|of| (of, value))).collect();
     stored.refs = refs::find(&pairs).leak();
     output.state = Some(stored.bytes());

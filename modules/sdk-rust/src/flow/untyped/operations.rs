@@ -26,9 +26,6 @@ use super::program::{
 };
 
 /// Run a program as the body that awaits this, from its start to its end.
-///
-/// # Panics
-/// If the program calls the engine, which only its requests may.
 pub async fn drive(
     cx: Cx,
     program: impl Program + 'static,
@@ -355,7 +352,7 @@ impl<'a> Branching<'a> {
         self.asked.reply(self.machine, index, Answer::Done(ended));
     }
 
-    /// As that of the typed ones, but the program hears of the branches before the first is polled.
+    /// As that of the typed ones, but the program gets the branches before the first is polled.
     fn poll(&mut self, task: &mut Task<'_>) -> Option<(usize, Result<Bytes, FlowError>)> {
         let machine = self.machine;
         let Parallel { kind, name, names, slot, at_most, .. } = &mut self.parallel;

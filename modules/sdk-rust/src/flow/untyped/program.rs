@@ -15,8 +15,8 @@ pub type Id = u32;
 
 /// A program that runs as a flow: an interpreter with the code of one flow.
 ///
-/// It runs until it pauses, is answered, and runs on. The engine runs it from its start in each
-/// turn that polls the flow, and drops it at the end of the turn.
+/// It runs until it pauses, is answered, and continues. The engine runs it from its start in each turn
+/// that polls the flow. It is not dropped: its memory ends with the turn.
 ///
 /// The program consists of *bodies*: that of the flow, one for each branch of a join or race, one
 /// for each scope and each iteration of a loop. Each operation belongs to the body that runs, so a
@@ -25,7 +25,7 @@ pub trait Program {
     /// Run the function of the flow, the body 0, until it pauses.
     fn start(&mut self, start: &Start) -> Pause;
 
-    /// Answer the request for which the program has just paused, and run on until it pauses again.
+    /// Answer the request for which the program has just paused, and run until it pauses again.
     fn answer(&mut self, answer: Answer) -> Pause;
 
     /// Answer an earlier request that was answered with `Wait`, or run a body of `Branches`. All
@@ -189,7 +189,7 @@ pub enum Ended {
 /// The engine's answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The operation has ended with this value (null if it has none) or failure. The body runs on.
+    /// The operation has ended with this value (null if it has none) or failure. The body continues.
     Done(Result<Bytes, FlowError>),
     /// It has not ended. The body waits until [`Program::resume`] names this number, or for ever: a
     /// body that has lost, or whose turn ends, gets no answer.

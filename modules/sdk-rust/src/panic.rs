@@ -3,6 +3,7 @@
 use core::arch::wasm32::unreachable;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt::{self, Write};
+#[cfg(feature = "std")]
 use core::panic::Location;
 #[cfg(not(feature = "std"))]
 use core::panic::PanicInfo;
@@ -29,35 +30,20 @@ static PLACE: Place = Place { length: Cell::new(0), words: UnsafeCell::new([0; W
 fn panic(info: &PanicInfo) -> ! {
     // If formatting the message panics, the part that is there already must suffice.
     if PLACE.length.get() == 0 {
-        say_location(info.location());
+        if let Some(place) = info.location() {
+            PLACE.say(place.file());
+            PLACE.say(":");
+            PLACE.say_number(place.line());
+            PLACE.say(":");
+            PLACE.say_number(place.column());
+            PLACE.say(": ");
+        }
         match info.message().as_str() {
             Some(words) => PLACE.say(words),
             None => drop(write!(&PLACE, "{}", info.message())),
         }
     }
     unreachable()
-}
-
-/// The same for a module with the standard library, whose panic hook calls this.
-#[cfg(feature = "std")]
-pub fn trap(location: Option<&Location<'_>>, words: &str) -> ! {
-    if PLACE.length.get() == 0 {
-        say_location(location);
-        PLACE.say(words);
-    }
-    unreachable()
-}
-
-#[inline(always)]
-fn say_location(location: Option<&Location<'_>>) {
-    if let Some(place) = location {
-        PLACE.say(place.file());
-        PLACE.say(":");
-        PLACE.say_number(place.line());
-        PLACE.say(":");
-        PLACE.say_number(place.column());
-        PLACE.say(": ");
-    }
 }
 
 // Written by hand, without code that can panic itself: no sum exceeds WORDS_MAX. The library's
@@ -94,4 +80,21 @@ impl Write for &Place {
         self.say(text);
         Ok(())
     }
+}
+
+/// The panic of a module with the standard library, whose panic hook calls this.
+#[cfg(feature = "std")]
+pub fn trap(location: Option<&Location<'_>>, words: &str) -> ! {
+    if PLACE.length.get() == 0 {
+        if let Some(place) = location {
+            PLACE.say(place.file());
+            PLACE.say(":");
+            PLACE.say_number(place.line());
+            PLACE.say(":");
+            PLACE.say_number(place.column());
+            PLACE.say(": ");
+        }
+        PLACE.say(words);
+    }
+    unreachable()
 }

@@ -239,7 +239,7 @@ def test_a_log_that_has_lost_its_end_is_not_trimmed(rig: Replicated, is_replaced
     log.lose_end(log.tail - 1)
     if is_replaced:
         log.publish(None)
-    with pytest.raises(Damage, match="has lost what was ack|has another entry at the place"):
+    with pytest.raises(Damage, match=r"has lost what was ack|has another entry at the place"):
         made(rig)
     assert rig.registration().base == before
     assert log.first == before.end.position

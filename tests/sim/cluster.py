@@ -358,6 +358,8 @@ class ClusterSim:
         """The servers lose messages that every node, or the owner's last beat, knows of."""
         if not self.loses_end or self.lost_position is not None:
             return
+        if any(node.needs_join for node in self.nodes):
+            return  # it may have been the only one with the end
         ends = [node.known_position() for node in self.nodes if node.is_up]
         beat = self.owner_beat_position()
         if len(self.history.acknowledged) < 5 or not ends or beat is None:

@@ -135,6 +135,7 @@ class ClusterReader:
             raise BadUsage(
                 "no world is registered under this name",
                 location=self._connection.address.text,
+                actual=name,
                 hint="see the names: aos cluster status and the address without a name",
             )
         registration = _registration(name, entry)

@@ -22,9 +22,10 @@ from aos.host.follower import RecordListener
 from aos.node.batches.batch_runner import Batches
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.node_settings import NodeSettings
+from aos.node.position_file import SharedPosition
 from aos.node.services import Services
 from aos.node.steps.step_work import StepWork
-from aos.node.tracing.span_poster import keep_exporting
+from aos.node.tracing.span_poster import READER, keep_exporting
 from aos.node.webhooks import keep_posting
 
 _AGAIN_S: Final = 0.2
@@ -153,9 +154,15 @@ class Duties:
         yield services.steps.run()
         yield services.batches.run()
         for webhook in services.webhooks:
-            yield keep_posting(webhook, self._report)
+            yield keep_posting(webhook, self._report, self._position(webhook.reader, term))
         if services.spans is not None:
-            yield keep_exporting(services.spans, self._report)
+            yield keep_exporting(services.spans, self._report, self._position(READER, term))
+
+    def _position(self, reader: str, term: int | None) -> SharedPosition | None:
+        """The position of a reader of a replicated world (CL-330); None of an embedded one."""
+        if term is None:
+            return None
+        return SharedPosition(self._services.link, term, reader, self._report)
 
     async def _worked(self, work: LeasedWork, term: int | None) -> None:
         """Serve workers once the kernel process has told which effects it runs itself."""

@@ -1,15 +1,23 @@
-"""Where a reader of the journal continues: ``DIR/node/FOLDER/NAME.json``, 0600, synced."""
+"""Where a reader of the journal continues: ``DIR/node/FOLDER/NAME.json``, 0600, synced. Of a
+replicated world also in its bucket, so that the next owner's node continues there."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from aos.errors import Unavailable
+from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
+from aos.message_fields import field
 from aos.node.tokens import NODE
 
 _FORMAT: Final = 1
+
+KEEP_PAUSE_S: Final = 1.0
+"""Pause before a position is kept again that the servers have not acknowledged, in seconds."""
 
 
 class PositionFile:
@@ -46,3 +54,52 @@ class PositionFile:
             node.inner(self._kind, make=True) as folder,
         ):
             folder.put(self.path.name, json.dumps({"version": _FORMAT, **document}).encode())
+
+
+class SharedPosition:
+    """The position of a reader in the bucket of a replicated world, during one term of the node
+    that owns it (spec/cluster.md, CL-330 to CL-333). ``report`` gets a line if it cannot be
+    kept."""
+
+    def __init__(self, link: Link, term: int, reader: str, report: Callable[[str], None]) -> None:
+        self._link = link
+        self._term = term
+        self._reader = reader
+        self._report = report
+
+    async def load(self) -> tuple[int, int, bytes] | None:
+        """Return the record and the item that come next, and the bytes that were kept with them;
+        None without a position. Raises Unavailable."""
+        answer = await self._link.cluster("position", reader=self._reader, term=self._term)
+        match answer.get("position"):
+            case [int(seq), int(index), bytes(more)]:
+                return seq, index, more
+        return None
+
+    async def save(self, seq: int, index: int = 0, more: bytes = b"") -> None:
+        """Keep a position. Servers that do not answer are asked again, until the caller cancels
+        this: nothing is posted meanwhile.
+
+        Raises:
+            PositionMovedError: Another process has kept a later one.
+        """
+        is_reported = False
+        while True:
+            try:
+                answer = await self._link.cluster(
+                    "keep_position", reader=self._reader, term=self._term, seq=seq, index=index,
+                    more=more,
+                )  # fmt: skip
+            except Unavailable as problem:
+                if not is_reported:
+                    self._report(f"{self._reader}: its position is not kept: {problem}")
+                is_reported = True
+                await asyncio.sleep(KEEP_PAUSE_S)
+                continue
+            if not field(answer, "kept", bool):
+                raise PositionMovedError("another node has a later position", location=self._reader)
+            return
+
+
+class PositionMovedError(Unavailable):
+    """Another process has kept a later position of the reader: it continues there."""

@@ -494,7 +494,7 @@ export type ClusterCheckDocument = {
 export type ClusterDocument = {
   address: string | null;
   here: OwnNodeDocument | null;
-  members: ClusterMember[];
+  members: ClusterMemberRow[];
   worlds: ClusterWorld[];
   worlds_cut: boolean;
 };
@@ -517,7 +517,7 @@ export type ClusterLog = {
 };
 
 /** A member by its beat. */
-export type ClusterMember = {
+export type ClusterMemberRow = {
   name: string;
   is_silent: boolean;
   draining: boolean;

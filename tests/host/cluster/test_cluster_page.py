@@ -17,6 +17,7 @@ from tests.cli.shell import here
 from tests.host.cluster.fronts import NAMES, Fronts, over_tcp, patiently
 from tests.host.cluster.node_processes import waits
 from tests.nats_servers import Servers
+from tests.node.answers import check_response
 from tests.page.browser import read_page
 from tests.page.form_browser import FormBrowser
 from tests.page.in_browser.chromium import Chromium
@@ -135,6 +136,7 @@ def test_a_member_drains_and_ends_that_by_a_form(
         stale = page.form(address)
         assert page.press(address).status_code == 303
         assert worlds.get(drain_key(member)) is not None
+        check_response(page.client.get("/v1/cluster"))
         waits(lambda: page.get(f"{address}.json").json()["action"] == "undrain")
         other = FormBrowser("http://node")
         other.client = group.http(group.owner)
@@ -153,6 +155,8 @@ def test_other_worlds_are_for_those_that_may_operate(group: Fronts) -> None:
     own = http.get("/v1/cluster")
     assert [world["name"] for world in own.json()["worlds"]] == ["fronted"]
     every = http.get("/v1/cluster?all=1")
+    for answer in (own, every, http.get("/v1/cluster/check")):
+        check_response(answer)
     assert "fronted" in [world["name"] for world in every.json()["worlds"]]
     if group.ready(name)["role"] == "standby":
         refused = http.get("/v1/cluster?all=1", headers={"aos-caller": caller})

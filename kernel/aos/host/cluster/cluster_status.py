@@ -69,14 +69,14 @@ def cluster_status(
     members = _members(reader, connection, worlds, documents)
     return {
         "address": address.text,
-        "here": None if own_node is None else _here(own_node, worlds),
+        "here": None if own_node is None else _own_node_document(own_node, worlds),
         "members": members,
         "worlds": documents,
         "worlds_cut": is_cut,
     }
 
 
-def _here(own_node: OwnNode, worlds: Sequence[WorldOverview]) -> dict[str, Any]:
+def _own_node_document(own_node: OwnNode, worlds: Sequence[WorldOverview]) -> dict[str, Any]:
     return {
         **folder_document(own_node.folder, worlds),
         "open_erasures": dict(own_node.open_erasures),

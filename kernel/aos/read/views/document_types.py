@@ -1706,7 +1706,7 @@ class ClusterWorld(TypedDict):
     problem: str | None
 
 
-class ClusterMember(TypedDict):
+class ClusterMemberRow(TypedDict):
     """A member by its beat."""
 
     name: str
@@ -1761,7 +1761,7 @@ class ClusterDocument(TypedDict):
 
     address: str | None
     here: OwnNodeDocument | None
-    members: list[ClusterMember]
+    members: list[ClusterMemberRow]
     worlds: list[ClusterWorld]
     worlds_cut: bool
 

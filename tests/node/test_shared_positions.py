@@ -51,7 +51,7 @@ class FakeLink:
         )
         if op == "position":
             found = positions.load(fields["reader"])
-            return {"position": found and [found.seq, found.index, found.more]}
+            return {"position": found and [found.seq, found.index, found.reader_bytes]}
         if self.away:
             self.away -= 1
             raise Unavailable("the servers do not answer")

@@ -65,10 +65,14 @@ class Fronts:
         """The address of a node over TCP."""
         return str(re.findall(rf"{SERVING}(http://\S+)", self.nodes[name].output)[-1])
 
+    def serves(self, name: str) -> bool:
+        """Whether the front of a node listens, and its process runs."""
+        node = self.nodes[name]
+        return node.process.poll() is None and node.output.count(SERVING) > self.lines[name]
+
     def ready(self, name: str) -> dict[str, Any]:
         """The readiness of a node, as its front reports it; empty while it is not ready."""
-        node = self.nodes[name]
-        if node.process.poll() is not None or node.output.count(SERVING) == self.lines[name]:
+        if not self.serves(name):
             return {}
         answer = self.http(name).get("/readyz")
         return dict(answer.json()) if answer.status_code == 200 else {}

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 
-from aos.core.journal.records import Step
+from aos.core.journal.records import Event, Step
 from aos.host.folder.folder import open_folder
 from aos.node.webhooks import event_id
 from aos.values.cbor import encode
@@ -25,7 +26,7 @@ EMITTED = 20
 def emitting(cell: str) -> dict[str, object]:
     """An event whose step emits another one."""
     item = {"schema": puppet.DO, "value": encode({"key": "sink", "out": None})}
-    out = {"state": encode(1), "domain_events": [item], "effects": [], "status": "running"}
+    out: Any = {"state": encode(1), "domain_events": [item], "effects": [], "status": "running"}
     return {"schema": puppet.DO, "value": {"key": cell, "out": base64_text(encode(out))}}
 
 
@@ -86,6 +87,41 @@ def test_a_standby_shows_tasks_and_batches_and_its_forms_reach_the_owner(group: 
     assert page.get(f"{page.base}/batch/slow/stop").status_code == 409
 
 
+def test_a_batch_continues_at_the_next_owner(group: Fronts) -> None:
+    """CL-335 to CL-337: with the items as they were when it began, each once."""
+    owner, standby = group.owner, group.standby
+    items = [event(f"batched-{number}") for number in range(EMITTED)]
+    sent = group.http(owner).post("/v1/events?wait=ran", json={"items": items})
+    assert sent.status_code == 200, sent.text
+    body = {"action": "send", "workflow": puppet.PUPPET, "event": puppet.DO, "rate": "10/s",
+            "where": 'key ^= "batched-"', "value": {"key": {"$cell": "key"}},
+            "id": "over"}  # fmt: skip
+    begun = group.http(standby).post("/v1/batches", json=body)
+    assert (begun.status_code, begun.json()["total"]) == (200, EMITTED), begun.text
+
+    def batch(name: str) -> dict[str, object]:
+        answer = group.http(name).get("/v1/batch?id=over")
+        return dict(answer.json()) if answer.status_code == 200 else {}
+
+    patiently(lambda: int(str(batch(owner)["done"])) >= 3, lambda: str(batch(owner)))
+    assert group.kill_owner() == owner
+    more = group.http(standby).post("/v1/events", json=event("batched-later"))
+    assert more.status_code == 200, more.text
+    patiently(lambda: batch(standby).get("status") == "done", lambda: str(batch(standby)))
+    done = batch(standby)
+    assert (done["done"], done["refused"], done["total"]) == (EMITTED, 0, EMITTED)
+    group.start(owner)
+    group.all_ready()
+    assert batch(owner) == done, "each node shows it"
+    assert group.http(owner).post("/v1/batches", json=body).json() == done, "it is the same batch"
+    ids = [
+        record.submission_id
+        for record in journal(group.folders[group.owner])
+        if isinstance(record, Event) and str(record.submission_id).startswith("batch:over:")
+    ]
+    assert len(ids) == len(set(ids)) == EMITTED
+
+
 def test_a_write_to_a_suspended_owner_is_carried_out_once_or_its_result_is_unknown(
     group: Fronts,
 ) -> None:
@@ -116,14 +152,10 @@ def test_a_write_without_an_owner_is_not_admitted(group: Fronts) -> None:
         group.nodes[name].kill()
     group.start(standby, "--lease", "300")
     http = group.http(standby)
-
-    def follows() -> bool:
-        try:
-            return bool(http.get("/healthz").json()["role"] == "standby")
-        except httpx.TransportError:
-            return False
-
-    patiently(follows, lambda: group.nodes[standby].output)
+    patiently(
+        lambda: group.serves(standby) and http.get("/healthz").json()["role"] == "standby",
+        lambda: group.nodes[standby].output,
+    )
     batch = {"action": "send", "workflow": puppet.PUPPET, "event": puppet.DO,
              "value": {"key": "k"}}  # fmt: skip
     with ThreadPoolExecutor() as pool:

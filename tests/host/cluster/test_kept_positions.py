@@ -52,7 +52,7 @@ def test_a_position_is_read_as_it_was_kept_and_goes_forwards_only() -> None:
     assert first.keep(READER, 7, 2, b"more")
     found = next_owner.load(READER)
     assert found is not None
-    assert (found.place, found.more, found.stream) == ((7, 2), b"more", STREAM)
+    assert (found.place, found.reader_bytes, found.stream) == ((7, 2), b"more", STREAM)
     assert next_owner.keep(READER, 7, 3, b"")
     assert not first.keep(READER, 7, 2, b"more"), "a later one is there"
     assert first.keep(READER, 7, 3, b""), "the same one is kept"

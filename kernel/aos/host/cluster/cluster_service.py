@@ -1,5 +1,5 @@
 """The cluster of a node's world, for the front of the node: status, check, moves and drains, and
-the positions of its readers (spec/cluster.md, CL-320 to CL-333).
+the positions of its readers and its batches (spec/cluster.md, CL-320 to CL-338).
 
     front ──socket──▶ process of the node ──▶ servers
 
@@ -23,12 +23,13 @@ from aos.host.cluster.checking import ClusterCheck
 from aos.host.cluster.cluster_documents import report_document
 from aos.host.cluster.cluster_status import OwnNode, cluster_status
 from aos.host.cluster.erasing import OpenErasures, open_erasures
+from aos.host.cluster.kept_batches import KeptBatches
 from aos.host.cluster.kept_positions import KeptPositions
 from aos.host.cluster.moving import WorldMover, set_drained
 from aos.host.cluster.overview import FolderOverview
 from aos.host.cluster.registration import registered
 from aos.host.cluster.replica_node import ReplicaNode
-from aos.host.door.front_requests import CLUSTER_OPS, POSITION_OPS
+from aos.host.door.front_requests import CLUSTER_OPS, KEPT_OPS
 from aos.host.folder.folder import WorldFolder
 from aos.message_fields import Message, field
 from aos.store.log.nats_address import NatsAccess, NatsAddress
@@ -105,10 +106,13 @@ class ClusterService(Closable):
             NatsBucket(self._connection, WORLDS, replicas=None), folder.world, folder.world_key(),
             lambda: node().replica.stream,
         )  # fmt: skip
+        self._batches = KeptBatches(
+            NatsBucket(self._connection, WORLDS, replicas=None), folder.world, folder.world_key()
+        )
         self._check = SharedReading(self._read_check, fresh_s=CHECK_S)
 
     async def answer(self, request: Message) -> Mapping[str, Value]:
-        """Answer a request of ``CLUSTER_OPS`` or ``POSITION_OPS``.
+        """Answer a request of ``CLUSTER_OPS`` or ``KEPT_OPS``.
 
         Raises:
             BadUsage: A field is malformed, or it names no node or member.
@@ -132,7 +136,14 @@ class ClusterService(Closable):
                 return await asyncio.to_thread(self._position, field(request, "reader", str))
             case "keep_position":
                 return {"kept": await asyncio.to_thread(self._keep_position, request)}
-        raise BadUsage(f"op: expected one of {', '.join((*CLUSTER_OPS, *POSITION_OPS))}")
+            case "batches":
+                return {"rows": await asyncio.to_thread(lambda: list(self._batches.load()))}
+            case "keep_batch":
+                return {"kept": await asyncio.to_thread(self._keep_batch, request)}
+            case "remove_batches":
+                await asyncio.to_thread(self._batches.remove, _texts(request, "ids"))
+                return {}
+        raise BadUsage(f"op: expected one of {', '.join((*CLUSTER_OPS, *KEPT_OPS))}")
 
     def close(self) -> None:
         """End the connection."""
@@ -207,12 +218,16 @@ class ClusterService(Closable):
         position = self._positions.load(reader)
         if position is None:
             return {"position": None}
-        return {"position": [position.seq, position.index, position.more]}
+        return {"position": [position.seq, position.index, position.reader_bytes]}
 
     def _keep_position(self, request: Message) -> bool:
         seq, index = field(request, "seq", int), field(request, "index", int)
-        more = field(request, "more", bytes)
-        return self._positions.keep(field(request, "reader", str), seq, index, more)
+        reader, reader_bytes = field(request, "reader", str), field(request, "more", bytes)
+        return self._positions.keep(reader, seq, index, reader_bytes)
+
+    def _keep_batch(self, request: Message) -> bool:
+        id, progress = field(request, "id", str), field(request, "progress", int)
+        return self._batches.keep(id, progress, field(request, "row", bytes))
 
     def _drain(self, member: str, *, is_draining: bool) -> bool:
         return set_drained(*self._buckets(), member, is_draining=is_draining)
@@ -222,3 +237,10 @@ class ClusterService(Closable):
             NatsBucket(self._connection, WORLDS, replicas=None),
             NatsBucket(self._connection, BEATS, replicas=None),
         )
+
+
+def _texts(request: Message, name: str) -> list[str]:
+    texts = field(request, name, list)
+    if not all(isinstance(text, str) for text in texts):
+        raise BadUsage(f"{name}: expected a list of texts")
+    return list(texts)

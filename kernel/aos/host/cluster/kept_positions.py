@@ -44,14 +44,14 @@ MORE_BYTES_MAX: Final = 48 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPosition(SignedValue):
     """A ``reader``, such as ``webhook/orders``, continues at the item ``index`` of record ``seq``
-    of the world, as the ``stream`` has it. ``more`` are bytes of the reader."""
+    of the world, as the ``stream`` has it. ``reader_bytes`` are its own."""
 
     world: Hash
     stream: str
     reader: str
     seq: int
     index: int = 0
-    more: bytes = b""
+    reader_bytes: bytes = b""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class KeptPosition(SignedValue):
         return self.seq, self.index
 
     def _fields(self) -> list[Value]:
-        return [FORM, self.world, self.stream, self.reader, self.seq, self.index, self.more]
+        return [FORM, self.world, self.stream, self.reader, self.seq, self.index, self.reader_bytes]
 
 
 def position_key(world: Hash, reader: str) -> str:
@@ -75,7 +75,7 @@ def read_position(data: bytes) -> KeptPosition | None:
         return None
     match value:
         case [
-            str(form), bytes(world), str(stream), str(reader), seq, index, bytes(more),
+            str(form), bytes(world), str(stream), str(reader), seq, index, bytes(reader_bytes),
             bytes(signature),
         ] if (
             form == FORM
@@ -85,8 +85,8 @@ def read_position(data: bytes) -> KeptPosition | None:
             and len(signature) == SIGNATURE_BYTES
         ):  # fmt: skip
             return KeptPosition(
-                world=Hash(world), stream=stream, reader=reader, seq=seq, index=index, more=more,
-                signature=signature,
+                world=Hash(world), stream=stream, reader=reader, seq=seq, index=index,
+                reader_bytes=reader_bytes, signature=signature,
             )  # fmt: skip
     return None
 
@@ -109,34 +109,34 @@ class KeptPositions:
         """Return the position of a reader; None without one that counts. Raises
         BucketUnreachable."""
         with self._lock:
-            return self._found(reader)[0]
+            return self._position_of(reader)[0]
 
-    def keep(self, reader: str, seq: int, index: int, more: bytes) -> bool:
+    def keep(self, reader: str, seq: int, index: int, reader_bytes: bytes) -> bool:
         """Keep a position. Whether it is kept: not if another process has kept a later one.
 
         Raises:
             BadUsage: A field is too long.
             BucketUnreachable: It is unknown whether it was kept: call again.
         """
-        if len(more) > MORE_BYTES_MAX or len(reader) > READER_CHARACTERS_MAX:
+        if len(reader_bytes) > MORE_BYTES_MAX or len(reader) > READER_CHARACTERS_MAX:
             raise BadUsage(
                 "a position is too long",
                 expected=f"at most {MORE_BYTES_MAX} bytes, and {READER_CHARACTERS_MAX} characters "
                 "of a name",
-                actual=f"{len(more)} bytes and {len(reader)} characters",
+                actual=f"{len(reader_bytes)} bytes and {len(reader)} characters",
             )
         position = KeptPosition(
             world=self._world, stream=self._stream(), reader=reader, seq=seq, index=index,
-            more=more,
+            reader_bytes=reader_bytes,
         ).signed(self._key)  # fmt: skip
         with self._lock:
             return self._keep(position)
 
     def _keep(self, position: KeptPosition) -> bool:
-        kept, revision = self._found(position.reader)
-        if kept is not None and kept.place > position.place:
+        kept_position, revision = self._position_of(position.reader)
+        if kept_position is not None and kept_position.place > position.place:
             return False
-        if kept is not None and (kept.place, kept.more) == (position.place, position.more):
+        if kept_position == position:
             return True  # an earlier attempt has kept it
         key, value = position_key(self._world, position.reader), position.to_bytes()
         try:
@@ -145,11 +145,11 @@ class KeptPositions:
             else:
                 self._bucket.replace(key, value, revision)
         except BucketConflict:
-            kept, _ = self._found(position.reader)
-            return kept is not None and kept.to_bytes() == value
+            kept_position, _ = self._position_of(position.reader)
+            return kept_position == position
         return True
 
-    def _found(self, reader: str) -> tuple[KeptPosition | None, int | None]:
+    def _position_of(self, reader: str) -> tuple[KeptPosition | None, int | None]:
         """The position of a reader that counts, and the revision of its key's value."""
         entry = self._bucket.get(position_key(self._world, reader))
         if entry is None:

@@ -18,11 +18,12 @@ Raises Unavailable."""
 CLUSTER_OPS: Final = ("cluster", "cluster_check", "cluster_move", "cluster_drain")
 """Requests of a front about the cluster of its world, which the process of each node answers."""
 
-POSITION_OPS: Final = ("position", "keep_position")
-"""Requests of the owner's front about the positions of its readers (CL-330), for one term."""
+KEPT_OPS: Final = ("position", "keep_position", "batches", "keep_batch", "remove_batches")
+"""Requests of the owner's front about the positions of its readers (CL-330) and its batches
+(CL-335), for one term."""
 
 AskCluster: TypeAlias = Callable[[Message], Awaitable[Mapping[str, Value]]]
-"""Answers a request of ``CLUSTER_OPS`` or ``POSITION_OPS``. Raises AosError."""
+"""Answers a request of ``CLUSTER_OPS`` or ``KEPT_OPS``. Raises AosError."""
 
 
 def no_cluster(op: object) -> BadUsage:

@@ -28,7 +28,7 @@ from aos.host.door.delivery_targets import DeliverySources
 from aos.host.door.following import Followers, ReplicaPlace
 from aos.host.door.front_requests import (
     CLUSTER_OPS,
-    POSITION_OPS,
+    KEPT_OPS,
     AskCluster,
     AskFront,
     no_cluster,
@@ -105,11 +105,11 @@ OPS: Final = (  # H-53
     "fresh",
     "http",
     *CLUSTER_OPS,
-    *POSITION_OPS,
+    *KEPT_OPS,
     "stop",
 )
 
-_REPLICA_OPS = ("fresh", "http", "hand_over", *CLUSTER_OPS, *POSITION_OPS)
+_REPLICA_OPS = ("fresh", "http", "hand_over", *CLUSTER_OPS, *KEPT_OPS)
 """Those about a replicated world."""
 
 Fields = Mapping[str, Value]
@@ -422,9 +422,9 @@ class Server:
             return await self._head() if replica is None else {"head": await replica.fresh()}
         if replica is None:
             raise no_cluster(op)
-        if op in POSITION_OPS:
+        if op in KEPT_OPS:
             self._check_term(request)
-        if op in CLUSTER_OPS or op in POSITION_OPS:
+        if op in CLUSTER_OPS or op in KEPT_OPS:
             return await replica.cluster(request)
         if op == "hand_over":
             node = field(request, "to", str)

@@ -11,13 +11,12 @@ from nacl.signing import SigningKey
 
 from aos.errors import BadUsage
 from aos.host.cluster.kept_batches import (
-    BATCHES,
     ROW_BYTES_MAX,
     KeptBatch,
     KeptBatches,
     read_batch,
 )
-from aos.store.log.bucket import BucketUnreachable
+from aos.store.log.bucket import BATCHES, POSITIONS, BucketUnreachable
 from aos.store.log.memory_bucket import MemoryBucket, SharedBucket
 from aos.store.log.memory_log import Fate
 from aos.values.digests import content_hash
@@ -92,3 +91,16 @@ def test_a_batch_that_is_too_long_is_refused() -> None:
 @given(st.binary(max_size=300))
 def test_other_bytes_are_no_batch(data: bytes) -> None:
     assert read_batch(data) is None
+
+
+def test_registrations_are_read_without_the_values_of_batches_and_positions() -> None:
+    """CL-231: members read the bucket once a second."""
+    shared = SharedBucket()
+    assert batches(shared).keep("one", 0, b"row")
+    bucket = MemoryBucket(shared)
+    for key in ("_aos.batch-1", "_aos.drain.m", "shop"):
+        bucket.create(key, b"")
+
+    names = [key for key, _ in bucket.entries(without=(BATCHES, POSITIONS))]
+
+    assert names == ["_aos.batch-1", "_aos.drain.m", "shop"]

@@ -19,14 +19,12 @@ from nacl.signing import SigningKey
 from aos.core.journal.signing import SIGNATURE_BYTES
 from aos.errors import BadUsage
 from aos.host.cluster.signed_value import SignedValue
-from aos.store.log.bucket import RESERVED, Bucket, BucketConflict
+from aos.store.log.bucket import BATCHES, Bucket, BucketConflict
 from aos.values.cbor import Value, decode_record, is_nat
 from aos.values.digests import Hash, content_hash, is_hash
 from aos.values.errors import ValueProblem
 
 FORM: Final = "aos/batch/1"
-
-BATCHES: Final = f"{RESERVED}.batch"
 
 ID_CHARACTERS_MAX: Final = 64
 ROW_BYTES_MAX: Final = 60 * 1024

@@ -12,6 +12,7 @@ from nacl.signing import SigningKey
 from aos.errors import BadUsage
 from aos.host.cluster.kept_batches import (
     ROW_BYTES_MAX,
+    SLOTS,
     KeptBatch,
     KeptBatches,
     read_batch,
@@ -44,8 +45,26 @@ def test_a_batch_goes_forwards_only() -> None:
     assert not first.keep("one..", 32, b"32")
     assert first.keep("one..", 64, b"64"), "it is there already"
     assert sorted(first.load()) == [b"0", b"64"]
-    first.remove(["two", "none"])
-    assert list(next_owner.load()) == [b"64"]
+
+
+def test_a_new_batch_takes_a_free_slot_or_that_of_one_that_is_over() -> None:
+    """CL-338"""
+    shared = SharedBucket()
+    first, next_owner = batches(shared), batches(shared)
+    for number in range(SLOTS):
+        assert first.keep(f"b-{number}", number, b"%d" % number)
+    for instead_of in (None, "b-2", "none"):
+        with pytest.raises(BadUsage, match="no slot"):
+            next_owner.keep("new", 0, b"new", instead_of=instead_of)
+    assert next_owner.keep("new", 0, b"new", instead_of="b-3")
+    assert len(shared.rows) == SLOTS
+    rows = first.load()
+    assert b"new" in rows
+    assert b"3" not in rows
+    assert next_owner.keep("new", 2, b"more")
+    assert b"more" in first.load()
+    assert first.keep("late", 0, b"late", instead_of="b-5")
+    assert not {b"3", b"5"} & set(next_owner.load())
 
 
 @pytest.mark.parametrize("fate", [Fate.UNANSWERED, Fate.LOST, Fate.LATE])
@@ -70,7 +89,6 @@ def test_values_that_the_world_has_not_signed_for_their_key_do_not_count() -> No
     for value in (
         batch.signed(SigningKey(b"x" * 32)).to_bytes(),
         replace(batch, world=content_hash(b"other")).signed(WORLD_KEY).to_bytes(),
-        replace(batch, id="other").signed(WORLD_KEY).to_bytes(),
         replace(batch.signed(WORLD_KEY), progress=8).to_bytes(),
         b"",
     ):

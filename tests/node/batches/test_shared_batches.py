@@ -51,11 +51,11 @@ class FakeLink:
         assert fields["term"] == 1
         match op:
             case "batches":
-                return {"rows": list(kept.load())}
+                return {"rows": kept.load()}
             case "keep_batch":
-                return {"kept": kept.keep(fields["id"], fields["progress"], fields["row"])}
-        kept.remove(fields["ids"])
-        return {}
+                parts = [fields[name] for name in ("id", "progress", "row")]
+                return {"kept": kept.keep(*parts, instead_of=fields["instead_of"])}
+        raise AssertionError(op)
 
 
 @dataclass
@@ -95,7 +95,7 @@ def test_the_next_node_has_the_batch_and_lists_its_items_again(two: tuple[Path, 
     done = replace(JOB, next=3, refused=1, seq=52)
 
     async def run() -> None:
-        await first.batches.begin(JOB, LINES)
+        await first.batches.begin(JOB, LINES, [])
         await first.batches.save(done)
         assert await second.batches.load() == ([done], [])
         assert await first.batches.items(done) == list(map(BatchItem.from_line, LINES))
@@ -105,8 +105,9 @@ def test_the_next_node_has_the_batch_and_lists_its_items_again(two: tuple[Path, 
             await second.batches.save(JOB)
         await second.batches.save(done.ended(DONE, 99))
         assert (await first.batches.load())[0] == [done.ended(DONE, 99)]
-        await second.batches.remove([done])
-        assert await first.batches.load() == ([], [])
+        other = replace(JOB, id="two")
+        await second.batches.begin(other, LINES, [done])
+        assert await first.batches.load() == ([other], [])
 
     asyncio.run(run())
     assert (first.listed, second.listed) == ([], [40]), "the items that are listed are kept"
@@ -122,7 +123,7 @@ def test_a_batch_whose_items_cannot_be_listed_again_is_damaged(
     first, second = node(two[0], bucket), node(two[1], bucket, lines)
 
     async def run() -> None:
-        await first.batches.begin(JOB, LINES)
+        await first.batches.begin(JOB, LINES, [])
         with pytest.raises(Damage, match="listed again as of record 40"):
             await second.batches.items(JOB)
 
@@ -135,12 +136,16 @@ def test_batches_of_an_embedded_world_go_to_the_bucket(two: tuple[Path, Path]) -
     first, second = (node(path, bucket) for path in two)
     embedded = replace(JOB, listed=0, items_digest="", next=2)
     first.files.begin(embedded, LINES)
+    for number in range(40):
+        over = replace(embedded, id=f"b-{number}", created_ns=100 + number).ended(DONE, 99)
+        first.files.begin(over, LINES)
 
     async def run() -> None:
         expected = replace(embedded, items_digest=JOB.items_digest)
-        for _ in range(2):
-            assert await first.batches.load() == ([expected], [])
-        assert await second.batches.load() == ([expected], [])
+        for batches in (first.batches, first.batches, second.batches):
+            jobs, damaged = await batches.load()
+            assert (jobs[0], damaged) == (expected, [])
+            assert [job.id for job in jobs[1:]] == [f"b-{number}" for number in range(24, 40)]
         assert len(await first.batches.items(expected)) == len(LINES)
 
     asyncio.run(run())

@@ -137,12 +137,9 @@ class ClusterService(Closable):
             case "keep_position":
                 return {"kept": await asyncio.to_thread(self._keep_position, request)}
             case "batches":
-                return {"rows": await asyncio.to_thread(lambda: list(self._batches.load()))}
+                return {"rows": list(await asyncio.to_thread(self._batches.load))}
             case "keep_batch":
                 return {"kept": await asyncio.to_thread(self._keep_batch, request)}
-            case "remove_batches":
-                await asyncio.to_thread(self._batches.remove, _texts(request, "ids"))
-                return {}
         raise BadUsage(f"op: expected one of {', '.join((*CLUSTER_OPS, *KEPT_OPS))}")
 
     def close(self) -> None:
@@ -227,7 +224,11 @@ class ClusterService(Closable):
 
     def _keep_batch(self, request: Message) -> bool:
         id, progress = field(request, "id", str), field(request, "progress", int)
-        return self._batches.keep(id, progress, field(request, "row", bytes))
+        former = request.get("instead_of")
+        return self._batches.keep(
+            id, progress, field(request, "row", bytes),
+            instead_of=None if former is None else field(request, "instead_of", str),
+        )  # fmt: skip
 
     def _drain(self, member: str, *, is_draining: bool) -> bool:
         return set_drained(*self._buckets(), member, is_draining=is_draining)
@@ -237,10 +238,3 @@ class ClusterService(Closable):
             NatsBucket(self._connection, WORLDS, replicas=None),
             NatsBucket(self._connection, BEATS, replicas=None),
         )
-
-
-def _texts(request: Message, name: str) -> list[str]:
-    texts = field(request, name, list)
-    if not all(isinstance(text, str) for text in texts):
-        raise BadUsage(f"{name}: expected a list of texts")
-    return list(texts)

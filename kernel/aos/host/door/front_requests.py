@@ -18,7 +18,7 @@ Raises Unavailable."""
 CLUSTER_OPS: Final = ("cluster", "cluster_check", "cluster_move", "cluster_drain")
 """Requests of a front about the cluster of its world, which the process of each node answers."""
 
-KEPT_OPS: Final = ("position", "keep_position", "batches", "keep_batch", "remove_batches")
+KEPT_OPS: Final = ("position", "keep_position", "batches", "keep_batch")
 """Requests of the owner's front about the positions of its readers (CL-330) and its batches
 (CL-335), for one term."""
 

@@ -130,14 +130,12 @@ class Batches:
         surplus = over[: max(0, len(self._batches) + 1 - self._store.kept_max)]
         self._batches[batch.id] = batch
         try:
-            await self._store.begin(batch, lines)
+            await self._store.begin(batch, lines, surplus)
         except (OSError, AosError):
             del self._batches[batch.id]
             raise
-        if surplus:
-            await self._store.remove(surplus)
-            for job in surplus:
-                self._batches.pop(job.id, None)
+        for job in surplus:
+            self._batches.pop(job.id, None)
         self._start(batch, is_new=True)
 
     async def stop(self, id: str) -> BatchJob:

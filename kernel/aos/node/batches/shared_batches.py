@@ -30,8 +30,8 @@ from aos.node.position_file import PositionMovedError
 from aos.node.problems import Problem
 from aos.values.cbor import Value
 
-SHARED_MAX: Final = 200
-"""Batches that a bucket keeps."""
+SHARED_MAX: Final = 32
+"""Batches that a bucket keeps: at most half of them are in progress."""
 
 ORDER_BYTES_MAX: Final = 32 * 1024
 """The longest order, as JSON."""
@@ -54,17 +54,17 @@ class BatchStore(Protocol):
     async def load(self) -> tuple[list[BatchJob], list[str]]:
         """All batches by time, and the names of those that are damaged."""
 
-    async def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
-        """Keep a new batch. It is durable on return."""
+    async def begin(
+        self, batch: BatchJob, lines: Sequence[str], surplus: Sequence[BatchJob]
+    ) -> None:
+        """Keep a new batch, and then remove those of ``surplus``, which are over. It is durable on
+        return."""
 
     async def save(self, batch: BatchJob) -> None:
         """Replace the state of a batch. It is durable on return."""
 
     async def items(self, batch: BatchJob) -> list[BatchItem]:
         """The items of a batch. Raises: Damage: They are not those with which it began."""
-
-    async def remove(self, batches: Sequence[BatchJob]) -> None:
-        """Remove batches."""
 
 
 class StoredBatches:
@@ -82,17 +82,18 @@ class StoredBatches:
     async def load(self) -> tuple[list[BatchJob], list[str]]:
         return await asyncio.to_thread(self._files.load)
 
-    async def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
+    async def begin(
+        self, batch: BatchJob, lines: Sequence[str], surplus: Sequence[BatchJob]
+    ) -> None:
         await asyncio.to_thread(self._files.begin, batch, lines)
+        if surplus:
+            await asyncio.to_thread(self._files.remove, surplus)
 
     async def save(self, batch: BatchJob) -> None:
         await asyncio.to_thread(self._files.save, batch)
 
     async def items(self, batch: BatchJob) -> list[BatchItem]:
         return await asyncio.to_thread(self._files.items, batch)
-
-    async def remove(self, batches: Sequence[BatchJob]) -> None:
-        await asyncio.to_thread(self._files.remove, batches)
 
 
 class SharedBatches:
@@ -133,9 +134,12 @@ class SharedBatches:
         """The batches of this folder from the time before its world was replicated; from now on,
         the bucket has them."""
         stored_jobs, _ = await asyncio.to_thread(self._files.load)
+        newest = [job for job in stored_jobs if job.is_over][::-1]
+        room = max(0, self.kept_max // 2 - len(known_ids))
+        kept_jobs = [*(job for job in stored_jobs if not job.is_over), *newest[:room]]
         jobs = []
         for stored_job in stored_jobs:
-            if stored_job.id not in known_ids:
+            if stored_job.id not in known_ids and stored_job in kept_jobs:
                 job = await self._with_digest(stored_job)
                 await self.save(job)
                 jobs.append(job)
@@ -149,10 +153,14 @@ class SharedBatches:
             return replace(job, items_digest=digest_of_items(lines))
         return job
 
-    async def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
-        """As ``BatchStore``. Raises OSError, too."""
+    async def begin(
+        self, batch: BatchJob, lines: Sequence[str], surplus: Sequence[BatchJob]
+    ) -> None:
+        """As ``BatchStore``: it takes the slot of the first one of ``surplus``. Raises OSError and
+        PositionMovedError, too."""
         await asyncio.to_thread(self._files.keep_items, batch.id, lines)
-        await self.save(batch)
+        await self._keep(batch, surplus[0].id if surplus else None)
+        await asyncio.to_thread(self._files.remove_items, [job.id for job in surplus])
 
     async def save(self, batch: BatchJob) -> None:
         """As ``BatchStore``.
@@ -160,10 +168,14 @@ class SharedBatches:
         Raises:
             PositionMovedError: Another process has done more of it: it owns the world.
         """
+        await self._keep(batch, None)
+
+    async def _keep(self, batch: BatchJob, instead_of: str | None) -> None:
         progress = 2 * batch.next + batch.is_over
         answer = await self._ask(
-            "keep_batch", id=batch.id, progress=progress, row=shortened_row(batch)
-        )
+            "keep_batch", id=batch.id, progress=progress, row=shortened_row(batch),
+            instead_of=instead_of,
+        )  # fmt: skip
         if not field(answer, "kept", bool):
             raise PositionMovedError("another node has done more of it", location=batch.id)
 
@@ -189,11 +201,6 @@ class SharedBatches:
                 )
             await asyncio.to_thread(self._files.keep_items, batch.id, lines)
         return [BatchItem.from_line(line) for line in lines]
-
-    async def remove(self, batches: Sequence[BatchJob]) -> None:
-        """As ``BatchStore``. Copies of items at other nodes stay there."""
-        await self._ask("remove_batches", ids=[batch.id for batch in batches])
-        await asyncio.to_thread(self._files.remove_items, [batch.id for batch in batches])
 
     async def _ask(self, op: str, **fields: Value) -> dict[str, Any]:
         return await self._link.cluster(op, term=self._term, **fields)

@@ -5,7 +5,7 @@
 
 A world has 32 slots. A new batch takes the slot of one that is over, so the bucket has few keys.
 ``row`` is the batch as the front has it: its order, the record at which its items were listed, and
-what is done. The items are not there: each node lists them again at that record.
+its counts. The items are not there: each node lists them again at that record.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class KeptBatches:
         return True
 
     def _slot_of(self, id: str, instead_of: str | None) -> tuple[int, SlotEntry | None]:
-        """The slot of a batch, or one for a new batch, and what is in it. Raises: BadUsage: No slot
+        """The slot of a batch, or one for a new batch, and its entry. Raises: BadUsage: No slot
         is free."""
         known_slot = self._slot_by_id.get(id)
         entry = None if known_slot is None else self._bucket.get(self._key_of(known_slot))
@@ -158,8 +158,10 @@ class KeptBatches:
         instead_of: str | None,
     ) -> int:
         """A slot for a new batch. Raises: BadUsage: There is none."""
-        if instead_of in batches and batches[instead_of][1].is_over:
-            return batches[instead_of][0]
+        if instead_of is not None and instead_of in batches:
+            slot, former_batch = batches[instead_of]
+            if former_batch.is_over:
+                return slot
         used_slots = {slot for slot, _ in batches.values()}
         for slot in range(SLOTS):
             if slot not in used_slots:
@@ -170,7 +172,7 @@ class KeptBatches:
         )
 
     def _slots(self) -> dict[int, SlotEntry]:
-        """What is in the slots that have a value."""
+        """The entries of the slots that have a value."""
         below = f"{BATCHES}.{self._world.hex()}"
         slots = {}
         for key, entry in self._bucket.entries(below):

@@ -37,24 +37,27 @@ NAME = "trips"
 
 @dataclass
 class FakeLink:
-    """The process of a node that owns the world. ``away`` requests get no answer."""
+    """The process of a node that owns the world. ``is_lost`` is whether the next requests
+    get no answer; ``posted_when_lost`` has the number of ``posts`` at each such request."""
 
     path: Path
     shared: SharedBucket
-    away: int = 0
+    is_lost: list[bool] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
+    posts: list[str] = field(default_factory=list)
+    posted_when_lost: list[int] = field(default_factory=list)
 
     async def cluster(self, op: str, **fields: Any) -> dict[str, Any]:
         folder = open_folder(self.path)
         positions = KeptPositions(
             MemoryBucket(self.shared), folder.world, folder.world_key(), lambda: "AOS-1"
         )
+        if self.is_lost and self.is_lost.pop(0):
+            self.posted_when_lost.append(len(self.posts))
+            raise Unavailable("the servers do not answer")
         if op == "position":
             found = positions.load(fields["reader"])
             return {"position": found and [found.seq, found.index, found.reader_bytes]}
-        if self.away:
-            self.away -= 1
-            raise Unavailable("the servers do not answer")
         self.kept.append(fields["seq"])
         place = [fields[name] for name in ("reader", "seq", "index", "more")]
         return {"kept": positions.keep(*place)}
@@ -85,7 +88,7 @@ async def posted(
     path: Path, link: FakeLink, count: int, lines: list[str], *, first: int | None = 1
 ) -> list[str]:
     """The ids that a node posts in a term, until it has kept the position of so many."""
-    ids: list[str] = []
+    ids = link.posts
 
     def answer(request: httpx.Request) -> httpx.Response:
         ids.append(request.headers["webhook-id"])
@@ -136,16 +139,16 @@ def test_nothing_more_is_posted_before_a_position_is_kept(
     """CL-332"""
     monkeypatch.setattr("aos.node.position_file.KEEP_PAUSE_S", 0.05)
     path, lines = copied(booked, tmp_path / "a"), list[str]()
-    link = FakeLink(path, SharedBucket(), away=3)
-
     count = events_of(path)
+    # Read twice, kept at the begin, and kept after the first event.
+    link = FakeLink(path, SharedBucket(), is_lost=[True, False, False, True, True, True])
 
     ids = asyncio.run(posted(path, link, count, lines))
 
     assert len(set(ids)) == len(ids) == count
-    assert lines == [f"{READER}/{NAME}: its position is not kept: the servers do not answer"], (
-        "it is reported once"
-    )
+    assert link.posted_when_lost == [0, 1, 1, 1]
+    line = f"{READER}/{NAME}: it waits for the servers: the servers do not answer"
+    assert lines == [line, line], "it is reported once for each position"
 
 
 def test_a_node_whose_position_was_moved_continues_there(booked: Path, tmp_path: Path) -> None:

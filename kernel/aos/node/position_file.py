@@ -11,8 +11,9 @@ from typing import Any, Final
 from aos.errors import Unavailable
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
-from aos.message_fields import field
+from aos.message_fields import Message, field
 from aos.node.tokens import NODE
+from aos.values.cbor import Value
 
 _FORMAT: Final = 1
 
@@ -58,8 +59,8 @@ class PositionFile:
 
 class SharedPosition:
     """The position of a reader in the bucket of a replicated world, during one term of the node
-    that owns it (spec/cluster.md, CL-330 to CL-333). ``report`` gets a line if it cannot be
-    kept."""
+    that owns it (spec/cluster.md, CL-330 to CL-333). ``report`` gets a line if the servers
+    do not answer."""
 
     def __init__(self, link: Link, term: int, reader: str, report: Callable[[str], None]) -> None:
         self._link = link
@@ -69,8 +70,8 @@ class SharedPosition:
 
     async def load(self) -> tuple[int, int, bytes] | None:
         """Return the record and the item that come next, and the bytes that were kept with them;
-        None without a position. Raises Unavailable."""
-        answer = await self._link.cluster("position", reader=self._reader, term=self._term)
+        None without a position. Servers that do not answer are asked again."""
+        answer = await self._answered("position")
         match answer.get("position"):
             case [int(seq), int(index), bytes(more)]:
                 return seq, index, more
@@ -83,22 +84,20 @@ class SharedPosition:
         Raises:
             PositionMovedError: Another process has kept a later one.
         """
+        answer = await self._answered("keep_position", seq=seq, index=index, more=more)
+        if not field(answer, "kept", bool):
+            raise PositionMovedError("another node has a later position", location=self._reader)
+
+    async def _answered(self, op: str, **fields: Value) -> Message:
         is_reported = False
         while True:
             try:
-                answer = await self._link.cluster(
-                    "keep_position", reader=self._reader, term=self._term, seq=seq, index=index,
-                    more=more,
-                )  # fmt: skip
+                return await self._link.cluster(op, reader=self._reader, term=self._term, **fields)
             except Unavailable as problem:
                 if not is_reported:
-                    self._report(f"{self._reader}: its position is not kept: {problem}")
+                    self._report(f"{self._reader}: it waits for the servers: {problem}")
                 is_reported = True
-                await asyncio.sleep(KEEP_PAUSE_S)
-                continue
-            if not field(answer, "kept", bool):
-                raise PositionMovedError("another node has a later position", location=self._reader)
-            return
+            await asyncio.sleep(KEEP_PAUSE_S)
 
 
 class PositionMovedError(Unavailable):

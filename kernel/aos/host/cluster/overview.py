@@ -115,9 +115,9 @@ class ClusterReader:
 
     def registrations(self) -> Iterator[tuple[str, WorldRegistration | Damage]]:
         """Yield the registration of each name, or why it is none. Raises BucketUnreachable."""
-        for name, entry in [] if self._worlds is None else self._worlds.entries():
-            if name.startswith(f"{RESERVED}."):
-                continue  # of members and operators
+        worlds = self._worlds
+        # The others are those of members, of operators, and of fronts.
+        for name, entry in [] if worlds is None else worlds.entries(without=(RESERVED,)):
             with contextlib.suppress(NameOfGroup):  # its shards have registrations of their own
                 yield name, _registration(name, entry)
 

@@ -1,33 +1,52 @@
-"""A group of replicated worlds that commands name by its address, with processes on real servers
-(spec/cluster.md, CL-300 to CL-305)."""
+"""A group of replicated worlds that commands name by its address, and worlds by its name: with
+processes on real servers (spec/cluster.md, CL-300 to CL-305, CL-314 to CL-316)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aos.core.decide.answers import Admitted
+from aos.core.journal.records import Attempt
+from aos.errors import AosError
 from aos.host.cluster import group_manifests
+from aos.host.door.writer import open_writer
 from aos.host.folder.group import GroupFolder, open_group
 from aos.host.folder.reader import open_reader
+from aos.host.world_send import SHARD_ATTEMPT
 from aos.manifest.names import WORLD_SEND
 from aos.manifest.shards import shard_of_key, without_shard
 from aos.values.cbor import encode
+from aos.values.digests import hash_text
 from aos.values.spelling import base64_text
 from tests.cli.shell import Result, environment, here
 from tests.cli.test_group_commands import write
 from tests.host import puppet
-from tests.host.cluster.node_processes import NodeProcess, node_processes, waits
+from tests.host.cluster.node_processes import (
+    LEASE_S,
+    NodeProcess,
+    journal,
+    made,
+    node_processes,
+    send,
+    waits,
+)
+from tests.host.cluster.test_deliveries import delivered, has_receipts, receipts, sent
 from tests.host.cluster.test_replicated_group import init_words, monitors
+from tests.host.test_world_send import sends
 from tests.nats_servers import Servers
 
+Run = Callable[..., NodeProcess]
 NAME = "addressed"
 EFFECTS = (puppet.ECHO, WORLD_SEND)
 
@@ -48,6 +67,24 @@ def killed(*words, **options):
 group_apply.GroupApply._apply = killed
 run_command(sys.argv[1:])
 """
+
+KILLED_SENDER = """
+import os, sys
+import aos.host.cluster.registered_worlds as worlds
+from aos_cli.main import run_command
+
+ask = worlds._BusDeliveries.ask
+
+async def killed(self, request):
+    answer = await ask(self, request)
+    if request["op"] == "deliver":
+        os._exit(9)
+    return answer
+
+worlds._BusDeliveries.ask = killed
+run_command(sys.argv[1:])
+"""
+"""A node that is killed when a target has admitted an event, before anything else is done."""
 
 
 def key_of(shard: int, number: int = 0) -> str:
@@ -118,6 +155,20 @@ def addressed(tmp_path_factory: pytest.TempPathFactory, three: Servers) -> Itera
         assert applied.code == 0, applied
         assert applied.out.splitlines()[-1] == "all 2 shards have it"
         yield group
+
+
+def attempts(folder: Path) -> list[int]:
+    """The numbers of the attempts in the journal of a sender: each names a shard (WS-41)."""
+    return [record.attempt for record in journal(folder) if isinstance(record, Attempt)]
+
+
+def killed_node(folder: Path) -> subprocess.Popen[bytes]:
+    words = ["run", "--world", str(folder), "--lease", str(LEASE_S), "--neighbours"]
+    with folder.with_suffix(".killed.log").open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-c", KILLED_SENDER, *words],
+            env=environment(), stdout=output, stderr=output,
+        )  # fmt: skip
 
 
 def lines_of(path: Path, keys: Sequence[str]) -> Path:
@@ -245,3 +296,44 @@ def test_an_apply_that_is_killed_between_two_shards_is_finished_by_the_same_comm
     assert last == "all 2 shards have it"
     assert set(addressed.manifests()) == {zero}
     assert addressed.findings() == (0, [])
+
+
+def test_a_group_admits_each_event_once_if_the_source_is_killed_before_its_receipt(
+    addressed: Addressed, tmp_path: Path, three: Servers, run: Run
+) -> None:
+    """CL-269, CL-316: and a shard that cannot be reached stops its own events alone (WS-45)."""
+    zero_path, one_path = map(addressed.group.shard_path, (0, 1))
+    shop = tmp_path / "till" / "a"
+    shop.parent.mkdir()
+    assert made(three, shop, replicas=1).code == 0
+    one, zero = key_of(1, 20), key_of(0, 20)
+    with killed_node(shop) as killed:
+        try:
+            owner = NodeProcess(shop, killed, shop.with_suffix(".killed.log"))
+            owner.wait(lambda: owner.owns)
+            with open_writer(shop) as writer:
+                applied = writer.apply(puppet.manifest(effects=(WORLD_SEND,)))
+                assert isinstance(applied.answer, Admitted)
+            with contextlib.suppress(AosError):  # it may be killed before it answers
+                send(shop, [puppet.do("ada", sends(NAME, one), submission_id="one")])
+            assert killed.wait(60) == 9
+        finally:
+            killed.kill()
+    assert delivered(one_path) == [one]
+    assert (receipts(shop), attempts(shop)) == ([], [SHARD_ATTEMPT + 1])
+
+    addressed.stop(1)
+    owner = run(shop, "--neighbours")
+    owner.wait(lambda: owner.owns)
+    sent(shop, puppet.do("bob", sends(NAME, zero), submission_id="two"))
+    waits(partial(has_receipts, shop, 1))
+    assert delivered(zero_path) == [zero]
+    assert receipts(shop)[0][1]["world"] == hash_text(addressed.group.worlds[0])
+    addressed.start(1)
+    waits(partial(has_receipts, shop, 2), lambda: owner.output)
+
+    assert delivered(one_path) == [one]
+    [_, (status, payload)] = receipts(shop)
+    assert (status, payload["duplicate"]) == ("ok", True)
+    assert payload["world"] == hash_text(addressed.group.worlds[1])
+    assert sorted(attempts(shop)) == [SHARD_ATTEMPT, SHARD_ATTEMPT + 1]

@@ -1,5 +1,5 @@
-"""A group goes to the servers and comes back (spec/cluster.md, CL-306 to CL-309), with servers in
-memory."""
+"""A group goes to the servers and comes back (spec/cluster.md, CL-306 to CL-309): with servers in
+memory, and by its commands on real ones."""
 
 from __future__ import annotations
 
@@ -27,14 +27,19 @@ from aos.host.cluster.replicating_group import (
     take_out_group,
 )
 from aos.host.folder.adoption import settle
-from aos.host.folder.folder import STORE, WORLD_FILE, is_replicated
+from aos.host.folder.folder import REPLICA_FILE, STORE, WORLD_FILE, is_replicated
 from aos.host.folder.group import GroupFolder, open_group
 from aos.host.folder.group_making import GroupPlan, init_group
+from aos.node.worlds.worlds_folder import WorldsFolder
 from aos.store.lock import WorldLock
 from aos.store.log import patience
 from aos.store.log.logged_store import LoggedStore
 from aos.store.log.memory_bucket import MemoryBucket
+from tests.cli.shell import Result, here
+from tests.cli.test_group_commands import write as write_manifest
+from tests.host import puppet
 from tests.host.cluster.replicated import Kill, Killed
+from tests.host.cluster.test_replicated_group import monitors
 from tests.host.cluster.test_replicating import (
     NAME,
     Servers,
@@ -43,6 +48,7 @@ from tests.host.cluster.test_replicating import (
     step_files,
     write,
 )
+from tests.nats_servers import Servers as NatsServers
 
 
 @pytest.fixture(autouse=True)
@@ -218,3 +224,49 @@ def test_a_group_that_cannot_move_stays_as_it_is(
     with pytest.raises(Refused, match=f"expected .*/other-000, found .*/{NAME}-000"):
         replicate_group(group, servers.seen(), node_file(world="other"))
     check_replicated(replicated(group, servers), servers)
+
+
+def test_the_commands_move_a_group_with_all_its_events(
+    tmp_path: Path, three: NatsServers
+) -> None:  # CL-305 to CL-309
+    path, address = tmp_path / "moved", f"{three.address}/moved"
+    store = ["adopt", "--store", address, "--replicas", "1", *monitors(three), "--world", str(path)]
+
+    def sent(id: str, world: Path | str = path) -> Result:
+        event = '{"key": "ada", "out": null, "trap": null}'
+        return here("send", puppet.DO, event, "--id", id, "--world", world, "--timeout", "1s")
+
+    assert here("init", path, "--shards", "2").code == 0
+    assert here("apply", write_manifest(tmp_path / "manifest"), "--world", path).code == 0
+    assert sent("one").code == 0
+    embedded = here("adopt", "--embedded", "--world", path)
+    assert (embedded.code, "of this group are embedded" in embedded.err) == (2, True), embedded
+    with WorldsFolder(path).locked():
+        refused = here(*store)
+    assert (refused.code, open_group(path).are_replicated()) == (4, False), refused
+
+    moved = here(*store, "--json")
+    assert moved.code == 0, moved
+    assert (moved.json["kind"], [row["new"] for row in moved.json["shards"]]) == (
+        "replicated", [True, True],
+    )  # fmt: skip
+    again = here(*store)
+    assert again.out.splitlines()[1:] == [
+        *(f"  {row['shard']} continues as before from record {row['seq']}"
+          for row in moved.json["shards"]),
+        f"next, on other machines: aos join {address} DIR --keys FOLDER",
+    ]  # fmt: skip
+    away = sent("one", address)
+    assert (away.code, "no node owns this world" in away.err) == (4, True), away
+
+    (path / "001" / REPLICA_FILE).rename(tmp_path / "replica.json")
+    for command in ("run", "node"):
+        mixed = here(command, "--world", path)
+        assert (mixed.code, "run the same command again" in mixed.err) == (4, True), mixed
+    (tmp_path / "replica.json").rename(path / "001" / REPLICA_FILE)
+
+    taken = here("adopt", "--embedded", "--world", path)
+    assert (taken.code, "embedded: " in taken.out) == (0, True), taken
+    assert "sent before" in sent("one").out
+    gone = sent("two", address)
+    assert (gone.code, "taken out of the servers" in gone.err) == (1, True), gone

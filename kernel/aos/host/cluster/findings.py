@@ -59,6 +59,7 @@ class ClusterFindingKind(enum.Enum):
     LOG_LOST_END = "log_lost_end"
     BASE_MISSING = "base_missing"
     BEAT_INVALID = "beat_invalid"
+    MANIFESTS_DIFFER = "manifests_differ"
     OWNER_MISSING = "owner_missing"
     OWNER_SILENT = "owner_silent"
     STANDBY_SILENT = "standby_silent"

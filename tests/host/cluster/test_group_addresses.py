@@ -228,7 +228,9 @@ def test_operators_name_cells_and_effects_of_a_group_at_its_address(addressed: A
     assert missing.code == 1, missing
 
 
-def test_what_a_group_does_not_answer_at_its_address_is_refused(addressed: Addressed) -> None:
+def test_commands_that_an_address_of_a_group_does_not_answer_are_refused(
+    addressed: Addressed,
+) -> None:
     """CL-300, CL-303, CL-305: and nothing is asked of a shard."""
     other = addressed.aos("send", puppet.DO, event("a"))
     assert other.code == 0

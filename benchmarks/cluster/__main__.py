@@ -20,6 +20,7 @@ from aos.host.nats_program import check_release, find_nats_server
 from benchmarks import report
 from benchmarks.benchmark import Benchmark, tell
 from benchmarks.cluster.restate_cluster import measure_restate, measure_restate_kills
+from benchmarks.cluster.shards import FEW, SHARDS, measure_shards
 from benchmarks.cluster.steady import SETUPS, measure_setup
 from benchmarks.cluster.tables import RESTATE_CLUSTER, cluster_tables
 from benchmarks.cluster.takeovers import measure_takeovers
@@ -39,6 +40,9 @@ CYCLE_S: Final = (5, 10)
 MAKING_S: Final = (20, 340)
 """Seconds until the world has two nodes, and more for a million cells."""
 
+SHARDS_S: Final = (8, 1 / 300)
+"""Seconds until a group is ready, and more for each event to it."""
+
 MILLION: Final = 1_000_000
 
 
@@ -51,21 +55,27 @@ class Options:
     cells: int = 1_000_000
     kills: int = 30
     handovers: int = 30
+    moves: int = 30
     elections: int = 10
+    events: int = 20_000
 
 
-QUICK: Final = Options(rounds=1, seconds=1.0, cells=10_000, kills=3, handovers=2, elections=1)
+QUICK: Final = Options(
+    rounds=1, seconds=1.0, cells=10_000, kills=3, handovers=2, moves=2, elections=1, events=1_000
+)
 
 
 def minutes(options: Options) -> int:
     """About how long a run takes."""
     turns = options.rounds * (len(SETUPS) + 1)
     steady_s = turns * (TURN_S + len(IN_FLIGHT) * (options.seconds + WARM_S))
-    ended = 2 * options.kills + options.handovers + options.elections
+    ended = 2 * options.kills + options.handovers + options.moves + options.elections
     cycle_s, making_s = (
         least + more * options.cells / MILLION for least, more in (CYCLE_S, MAKING_S)
     )
-    return max(1, round((steady_s + ended * cycle_s + making_s) / 60))
+    ready_s, event_s = SHARDS_S
+    shards_s = len(SHARDS) * (ready_s + (3 * FEW + options.events) * event_s)
+    return max(1, round((steady_s + ended * cycle_s + making_s + shards_s) / 60))
 
 
 def measure(options: Options, folder: Path) -> Json:
@@ -97,11 +107,14 @@ def measure(options: Options, folder: Path) -> Json:
         _with_restate(
             figures, partial(_restate_turn, figures, folder / f"restate-{number}", points)
         )
+    figures["shards"] = _in_folder(
+        folder / "shards", partial(measure_shards, events=options.events)
+    )
     figures["takeovers"] = _in_folder(
         folder / "takeovers",
         partial(
             measure_takeovers, cells=options.cells, kills=options.kills,
-            handovers=options.handovers, elections=options.elections,
+            handovers=options.handovers, moves=options.moves, elections=options.elections,
         ),
     )  # fmt: skip
     _with_restate(figures, partial(_restate_kills, figures, folder / "restate", options))
@@ -162,13 +175,15 @@ BENCHMARK: Final = Benchmark(
     about=__doc__,
     whole=Options(),
     quick=QUICK,
-    quick_help="10,000 cells, three kills, three minutes",
+    quick_help="10,000 cells, three kills, four minutes",
     helps={
         "rounds": "({})",
         "seconds": "of one load ({})",
         "cells": "of the world that is taken over ({})",
         "kills": "of the owner, and of Restate's leader ({})",
         "handovers": "planned ({})",
+        "moves": "by the command ({})",
+        "events": "to each group of shards ({})",
         "elections": "after the stream's leader is killed ({})",
     },
     measure=measure,

@@ -40,7 +40,7 @@ def make_world(path: Path, workload: Workload, cells: int) -> None:
 
 def adopt_world(path: Path, servers: BenchServers) -> str:
     """Make an embedded world replicated: its folder becomes node ``a``. Return its stream."""
-    _run(
+    run_aos(
         path.parent, "adopt", "--world", path, "--store", f"{servers.address}/{NAME}",
         "--replicas", str(len(servers.servers)), "--node", "a", *servers.durability_words,
     )  # fmt: skip
@@ -49,13 +49,14 @@ def adopt_world(path: Path, servers: BenchServers) -> str:
 
 def join_world(path: Path, servers: BenchServers, *, keys: Path) -> None:
     """Make the folder of node ``b``."""
-    _run(
+    run_aos(
         path.parent, "join", f"{servers.address}/{NAME}", path, "--keys", keys, "--node", "b",
         *servers.durability_words,
     )  # fmt: skip
 
 
-def _run(folder: Path, *words: str | Path) -> None:
+def run_aos(folder: Path, *words: str | Path) -> None:
+    """Run a command of ``aos``. Raises: Unavailable: It failed."""
     log = folder / "commands.log"
     wait_for(
         [*AOS, *words], folder=folder, timeout_s=COMMAND_S, log=log, env=cache_environment(folder)
@@ -130,6 +131,14 @@ class NodeRun:
             return bool(is_so(self.replica))
 
         wait_until(is_done, f"the node of {self.path} does not get ready")
+
+
+def move_world(owner: NodeRun, standby: NodeRun) -> None:
+    """Hand the world over to its other node, as ``aos cluster move`` does."""
+    run_aos(
+        owner.path.parent, "cluster", "move", NAME, "--to", standby.path.name,
+        "--world", owner.path,
+    )  # fmt: skip
 
 
 @contextmanager

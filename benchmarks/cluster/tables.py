@@ -34,6 +34,7 @@ _PARTS: Final = {"owner": "owner and callers", "standby": "standby", "servers": 
 def cluster_tables(figures: Json) -> str:
     parts = [about(figures), "### Three effects in a row", _rates(figures), _lag(figures)]
     parts += [f"{name}: {reason}" for name, reason in figures["missing"].items()]
+    parts += ["### Shards", _shards(figures["shards"])] if figures.get("shards") else []
     takeovers, restate = figures.get("takeovers"), figures.get("restate")
     if takeovers is not None:
         parts += ["### When a process ends", _ends(takeovers, restate)]
@@ -113,10 +114,23 @@ def _lag(figures: Json) -> str:
     )
 
 
+def _shards(rows: Sequence[Json]) -> str:
+    head = (
+        "shards, three servers",
+        "events acknowledged /s",
+        "processor ms of the sender, an event",
+    )
+    return table(
+        head,
+        [(str(row["shards"]), f"{row['rate']:,.0f}", f"{row['sender_ms']:.2f}") for row in rows],
+    )
+
+
 def _ends(takeovers: Json, restate: Json | None) -> str:
     rows = [
         _times_row(f"owner of {takeovers['cells']:,} cells killed", takeovers["kills_ms"]),
         _times_row("owner stopped: planned hand-over", takeovers["handovers_ms"]),
+        _times_row("moved by the command", takeovers["moves_ms"]),
         _times_row("stream leader killed", [row["silence_ms"] for row in takeovers["elections"]]),
     ]
     if restate is not None:
@@ -156,7 +170,11 @@ def _books_row(name: str, books: Json) -> tuple[str, ...]:
 
 
 def _all_times(takeovers: Json, restate: Json | None) -> str:
-    rows = [("owner killed", takeovers["kills_ms"]), ("stopped", takeovers["handovers_ms"])]
+    rows = [
+        ("owner killed", takeovers["kills_ms"]),
+        ("stopped", takeovers["handovers_ms"]),
+        ("moved", takeovers["moves_ms"]),
+    ]
     if restate is not None:
         rows.append((f"{RESTATE_CLUSTER}, leader killed", restate["kills_ms"]))
     return "\n".join(
@@ -172,7 +190,12 @@ def cluster_aims(figures: Json | None) -> list[Aim]:
     aims = [_restate_p50(figures), _rate(figures, RESTATE_CLUSTER, RESTATE_RATE)]
     aims += [_rate(figures, EMBEDDED, EMBEDDED_RATE), _lag_aim(figures)]
     if takeovers is not None:
-        aims += [_kill_aim(takeovers), _handover_aim(takeovers), _leader_aim(takeovers)]
+        aims += [
+            _kill_aim(takeovers),
+            _planned_aim("owner stopped, a planned hand-over", takeovers["handovers_ms"]),
+            _planned_aim("moved by the command", takeovers["moves_ms"]),
+            _leader_aim(takeovers),
+        ]
         aims += [_against_restate(takeovers, restate), _books_aim(takeovers)]
     return aims
 
@@ -229,11 +252,10 @@ def _kill_aim(takeovers: Json) -> Aim:
     )
 
 
-def _handover_aim(takeovers: Json) -> Aim:
-    values = takeovers["handovers_ms"]
+def _planned_aim(what: str, values: Sequence[float]) -> Aim:
     p99 = percentile(values, 0.99) if values else None
     return Aim(
-        what="owner stopped, a planned hand-over: next acknowledged event, p99",
+        what=f"{what}: next acknowledged event, p99",
         aim=f"less than {HANDOVER_MS:,} ms",
         found=NOT_MEASURED if p99 is None else f"{p99:,.0f} ms of {len(values)}",
         is_met=None if p99 is None else p99 < HANDOVER_MS,

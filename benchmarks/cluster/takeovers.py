@@ -1,4 +1,5 @@
-"""A world with many cells whose owner is killed or stopped, or whose stream leader is killed."""
+"""A world with many cells whose owner is killed or stopped, or which is moved, or whose stream
+leader is killed."""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ from benchmarks.cluster.bench_nodes import (
     adopt_world,
     join_world,
     make_world,
+    move_world,
     running_servers,
 )
 from benchmarks.cluster.bench_servers import BenchServers
@@ -65,7 +67,7 @@ class BusSender:
 
 
 def measure_takeovers(
-    folder: Path, *, cells: int, kills: int, handovers: int, elections: int
+    folder: Path, *, cells: int, kills: int, handovers: int, moves: int, elections: int
 ) -> Json:
     """Make a world with two nodes on three servers, and return all times.
 
@@ -87,12 +89,13 @@ def measure_takeovers(
         standby.start()
         standby.wait_following()
         senders = [BusSender(f"{servers.address}/{NAME}") for _ in range(CALLERS)]
-        figures: Json = {"cells": cells, "made_s": made_s, "kills_ms": [], "handovers_ms": []}
+        figures: Json = {"cells": cells, "made_s": made_s}
         with Probe(senders) as probe:
             probe.wait_for_answer(time.perf_counter_ns())
             for name, number, end in (
                 ("kills_ms", kills, NodeRun.kill), ("handovers_ms", handovers, NodeRun.stop),
             ):  # fmt: skip
+                figures[name] = []
                 for _ in range(number):
                     figures[name].append(silence_after(partial(end, owner), probe))
                     tell(f"  {name}: {figures[name][-1]:,.0f}")
@@ -100,6 +103,14 @@ def measure_takeovers(
                     owner.wait_following()
                     standby.wait_owning()
                     owner, standby = standby, owner
+            figures["moves_ms"] = []
+            for _ in range(moves):
+                figures["moves_ms"].append(
+                    silence_after(partial(move_world, owner, standby), probe)
+                )
+                tell(f"  moves_ms: {figures['moves_ms'][-1]:,.0f}")
+                owner.wait_following()
+                owner, standby = standby, owner
             figures["elections"] = [
                 _leader_killed(servers, stream, owner, probe) for _ in range(elections)
             ]

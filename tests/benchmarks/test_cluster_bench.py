@@ -93,12 +93,17 @@ FIGURES: dict[str, Any] = {
     ],
     "takeovers": {
         "cells": 1_000_000, "made_s": 100.0, "kills_ms": [3_300.0] * 29 + [4_999.0],
-        "handovers_ms": [200.0, 900.0], "acknowledged": 5_000, "lost": 0, "doubled": 0,
+        "handovers_ms": [200.0, 900.0], "moves_ms": [300.0, 800.0],
+        "acknowledged": 5_000, "lost": 0, "doubled": 0,
         "elections": [
             {"elected_ms": 4_000.0, "silence_ms": 4_600.0, "is_same_owner": True},
             {"elected_ms": 7_000.0, "silence_ms": 7_700.0, "is_same_owner": True},
         ],
     },
+    "shards": [
+        {"shards": 1, "events": 9_000, "rate": 700.0, "sender_ms": 0.25},
+        {"shards": 4, "events": 9_000, "rate": 1_500.0, "sender_ms": 0.5},
+    ],
     "restate": {"kills_ms": [5_000.0], "acknowledged": 700, "lost": 1, "doubled": 0},
 }  # fmt: skip
 
@@ -108,12 +113,12 @@ def met(figures: dict[str, Any]) -> list[bool | None]:
 
 
 def test_aims_are_met_at_their_bounds() -> None:
-    assert met(FIGURES) == [True] * 9
+    assert met(FIGURES) == [True] * 10
     found = [aim.found for aim in cluster_aims(FIGURES)]
     assert found[0] == "1.00 times: 12.0 ms and 12.0 ms"
     assert found[1] == "2.00 times: 500/s and 250/s"
     assert found[4] == "4,999 ms of 30 with 1,000,000 cells"
-    assert found[8] == "0 and 0 of 5,000"
+    assert found[9] == "0 and 0 of 5,000"
 
 
 def test_aims_are_missed_beyond_their_bounds() -> None:
@@ -124,10 +129,11 @@ def test_aims_are_missed_beyond_their_bounds() -> None:
     takeovers = figures["takeovers"]
     takeovers["kills_ms"][0] = 5_000.0
     takeovers["handovers_ms"].append(1_000.0)
+    takeovers["moves_ms"].append(1_000.0)
     takeovers["elections"][0]["is_same_owner"] = False
     takeovers["doubled"] = 1
 
-    assert met(figures) == [False] * 9
+    assert met(figures) == [False] * 10
 
 
 def test_a_small_world_and_a_missing_system_count_for_nothing() -> None:
@@ -137,7 +143,7 @@ def test_a_small_world_and_a_missing_system_count_for_nothing() -> None:
     figures["missing"] = {RESTATE_CLUSTER: "not installed: no npm"}
     figures["takeovers"]["cells"] = 10_000
 
-    assert met(figures) == [None, None, True, True, None, True, True, None, True]
+    assert met(figures) == [None, None, True, True, None, True, True, True, None, True]
     text = cluster_tables(figures)
     assert f"{RESTATE_CLUSTER}: not installed: no npm" in text
     assert cluster_aims(None) == []
@@ -148,6 +154,8 @@ def test_every_time_is_in_the_tables() -> None:
 
     assert "- owner killed: 3,300, " in text
     assert text.count("3,300") >= 29
+    assert "- moved: 300, 800" in text
+    assert "| 4 | 1,500 | 0.50 |" in text.splitlines()
     assert "| 7,000 | 7,700 | yes |" in text.splitlines()
     assert f"| {RESTATE_CLUSTER} | 700 | 1 | 0 |" in text.splitlines()
     row = f"| {R3} | 100; 12.0, 24.0 | 500; 20.0, 40.0 | 1.50 | - | 0.50 | 2.00 |"

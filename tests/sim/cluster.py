@@ -32,7 +32,7 @@ from aos.values.digests import Hash
 from tests.core.desk import ONCE, pay, wish
 from tests.host.cluster.owner_process import WORLD, signed_receipt
 from tests.memory_world import START_NS, WORLD_KEY
-from tests.sim.cluster_bases import SimBases, counted_names, has_bases
+from tests.sim.cluster_bases import SimBases, counted_names, has_bases, loses_end_too
 from tests.sim.cluster_checker import check
 from tests.sim.cluster_node import STREAM, SimNode, SimTask
 from tests.sim.failure import SimFailure
@@ -97,7 +97,7 @@ class ClusterSim:
         self.erasures = 0
         self.bases = SimBases(self, STREAM) if has_bases(seed) else None
         if self.bases is not None:
-            self.loses_end = False
+            self.loses_end = loses_end_too(seed)
             self.bases.found()
         names = ("a", "b", "c")[: self.rng.choice((2, 3, 3))]
         self.nodes = [SimNode(self, name, folder / name) for name in names]
@@ -358,6 +358,8 @@ class ClusterSim:
         """The servers lose messages that every node, or the owner's last beat, knows of."""
         if not self.loses_end or self.lost_position is not None:
             return
+        if any(node.needs_join for node in self.nodes):
+            return  # it may have been the only one with the end
         ends = [node.known_position() for node in self.nodes if node.is_up]
         beat = self.owner_beat_position()
         if len(self.history.acknowledged) < 5 or not ends or beat is None:

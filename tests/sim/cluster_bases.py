@@ -50,6 +50,11 @@ def has_bases(seed: int) -> bool:
     return seed % 10 in (1, 5, 7)
 
 
+def loses_end_too(seed: int) -> bool:
+    """Whether the servers of a seed with bases may also lose the end of the log."""
+    return seed % 10 == 5 and random.Random(f"bases end {seed}").random() < 0.3
+
+
 class SimBases:
     """The servers of one cluster, with the registration and the streams of bases."""
 
@@ -88,6 +93,8 @@ class SimBases:
         number = self.chance.random()
         if number < 0.06:
             self._make(self.chance.choice(self.sim.nodes))
+        elif self.sim.lost_position is not None:
+            return  # what the log has lost is on the disks of nodes alone
         elif number < 0.08:
             self._lose_disk()
         elif number < 0.10:
@@ -98,9 +105,7 @@ class SimBases:
         self._fails = False
         nodes = [node for node in self.sim.nodes if node.store is not None]
         if nodes:
-            self._make(
-                max(nodes, key=lambda node: 0 if node.store is None else node.store.end.position)
-            )
+            self._make(max(nodes, key=_position))
 
     def _step(self, _: str) -> None:
         """Between two requests, the process is killed, or others work."""
@@ -134,6 +139,9 @@ class SimBases:
             pass
         except Refused:
             if not self.has_lost_base:  # else this node is older than the base
+                raise
+        except Damage:
+            if self.sim.lost_position is None:  # else this node may have what the log has lost
                 raise
         finally:
             self._maker = maker

@@ -152,7 +152,7 @@ def _check_lost(sim: ClusterSim) -> dict[str, int]:
     damaged = [node.name for node in sim.nodes if node.damage is not None]
     if not damaged:
         raise SimFailure("lost", "the log has lost its end, and no node says so")
-    journals = [_journal_of(node.folder, node.store) for node in sim.nodes]
+    journals = [_journal_of(node.folder, node.store) for node in sim.nodes if not node.needs_join]
     longest = max(journals, key=len)
     for name, seq in sim.history.acknowledged:
         record = longest[seq - 1] if seq <= len(longest) else None

@@ -91,7 +91,7 @@ def serve(
             expected=f"the address without /{address.name}",
             actual=store,
         )
-    check_node_name(name)
+    check_node_name(name, "--name NAME")
     check_monitors(monitor, is_unverified=unverified_durability)
     if not 0 <= standbys <= STANDBYS_MAX:
         raise BadUsage("--standbys", expected=f"0 to {STANDBYS_MAX}", actual=str(standbys))

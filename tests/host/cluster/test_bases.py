@@ -230,6 +230,21 @@ def test_a_base_that_was_purged_or_removed_is_made_again(rig: Replicated) -> Non
         made(rig)
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_log_that_has_lost_its_end_is_not_trimmed(rig: Replicated, is_replaced: bool) -> None:
+    """CL-134: the position of the trim would be given again, and the loss would not be seen."""
+    before = made(rig)
+    rig.events("more")
+    log = rig.log
+    log.lose_end(log.tail - 1)
+    if is_replaced:
+        log.publish(None)
+    with pytest.raises(Damage, match=r"has lost what was ack|has another entry at the place"):
+        made(rig)
+    assert rig.registration().base == before
+    assert log.first == before.end.position
+
+
 def test_a_base_of_an_earlier_log_is_refused(rig: Replicated) -> None:
     entry = rig.registration()
     moved = replace(entry, stream="AOS-other").signed(WORLD_KEY)

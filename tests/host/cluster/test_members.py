@@ -191,7 +191,7 @@ def test_a_world_is_moved_by_hand_while_events_are_sent(  # CL-225 to CL-228
 
     for wrong, code, text in (
         ((name, "--to", "zz"), 2, "no node of the world has this name: expected a or b, found zz"),
-        (("nix", "--to", "a"), 2, "no world is registered under this name"),
+        (("nix", "--to", "a"), 2, "no world is registered under this name: found nix"),
         ((name,), 2, "expected one of --to NODE and --undo"),
         ((name, "--undo"), 0, ""),
     ):

@@ -30,7 +30,8 @@ from aos.host.cluster.registration import (
 from aos.store.lmdb_store import LOG_PLACE, LmdbStore
 from aos.store.log.base_stream import Advance, BaseEnd, BaseReader, last_entry, write_base
 from aos.store.log.bucket import Bucket, BucketConflict
-from aos.store.log.logged_store import LogPlace
+from aos.store.log.log import LogTrimmed
+from aos.store.log.logged_store import LogPlace, check_place
 from aos.store.log.patience import patiently
 from aos.store.log.world_streams import WorldStreams, new_base_name
 
@@ -95,7 +96,7 @@ def make_base(
     Raises:
         Refused: The store is not one of this world, or of an earlier log of it, or the world was
             taken out of the servers.
-        Damage: The store is damaged.
+        Damage: The store is damaged, or the log has lost what the store took from it (CL-134).
         Unavailable: The servers do not answer, or have no room. Repeat it.
     """
     world_key = key.verify_key.encode()
@@ -107,6 +108,7 @@ def make_base(
     least = base.end.position if base is not None else -1
     is_new = place.position > least or (lost is not None and place.position == least)
     if is_new:
+        _check_log(servers.streams, place, location=store.location)
         written = write_stream(servers.streams, store, key, advance=advance)
         registration = _named(servers, registration, written, key, lost=lost)
         is_new = registration.base == written
@@ -140,6 +142,16 @@ def check_stream(store: LmdbStore, registration: WorldRegistration) -> LogPlace:
             hint="use the folder of another node, or make this one again: aos join",
         )
     return place
+
+
+def _check_log(streams: WorldStreams, place: LogPlace, *, location: str) -> None:
+    """Check that the log has what a store took from it, or a later base. A trim to a position that
+    the log has lost would let the next message have that position."""
+    log = patiently(lambda: streams.log(place.stream))
+    try:
+        patiently(lambda: check_place(log, place, location=location))
+    except LogTrimmed:
+        return  # another node has made a later base: this one is not named
 
 
 def write_stream(

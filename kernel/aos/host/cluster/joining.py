@@ -114,14 +114,14 @@ def join_world(
     )
 
 
-def check_node_name(node: str) -> None:
-    """Check the name of a node. Raises: BadUsage: It has another form."""
+def check_node_name(node: str, option: str = "--node NODE") -> None:
+    """Check the name of a node, which ``option`` chooses. Raises: BadUsage: It has another form."""
     if not NODE.fullmatch(node):
         raise BadUsage(
             "not a name of a node",
             expected="at most 64 ASCII letters, digits, _ and -",
             actual=repr(node),
-            hint="choose one with --node NODE",
+            hint=f"choose one with {option}",
         )
 
 

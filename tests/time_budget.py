@@ -29,7 +29,7 @@ TOLERANCE: Final = 2.0
 
 BUDGETS_S: Final[Mapping[str, float]] = {
     "agentos": 50, "author": 150, "benchmarks": 70, "cli": 250, "client": 40, "cookbook": 150,
-    "core": 100, "effects": 100, "extending": 40, "fastcore": 70, "flow": 60, "fuzz": 30,
+    "core": 100, "effects": 100, "extending": 40, "fastcore": 70, "flow": 120, "fuzz": 30,
     "gateway": 130, "guides": 90, "host": 330, "linear": 40, "manifest": 40, "modules": 30,
     "node": 220, "page": 240, "prove": 100, "read": 140, "sandbox": 40, "schedule": 50, "sdk": 130,
     "sealing": 30, "sim": 150, "store": 110, "testing": 40, "transcripts": 60, "values": 30,

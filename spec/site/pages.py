@@ -76,6 +76,7 @@ NAVIGATION: Final[Mapping[str, Group]] = {
             "spec/manifest.md",
             "spec/sdk.md",
             "spec/flow.md",
+            "spec/python-flows.md",
             "spec/linear.md",
             "spec/schedule.md",
             "spec/sealed.md",

@@ -91,6 +91,10 @@ class LocalFlow:
         return "canceled" if is_canceled else "failed"
 
     @property
+    def _has_ended(self) -> bool:
+        return self.status in ("completed", "failed", "canceled")
+
+    @property
     def output(self) -> Any:
         """The result. Raises the failure of a flow that failed or was canceled."""
         if self._outcome is None:
@@ -170,7 +174,7 @@ class LocalFlow:
 
     def cancel(self, *, rollback: bool = True) -> None:
         """Cancel the flow, as ``aos flow cancel`` does (FL-65)."""
-        if self.status in ("completed", "failed", "canceled"):
+        if self._has_ended:
             return
         if self._outcome is None:
             self._engine.cancel(self._engine.root)
@@ -190,7 +194,9 @@ class LocalFlow:
     def _work(self, end_ns: int | None) -> None:
         for _ in range(TURNS_MAX):
             due_ns = self._clock.due_ns()
-            if due_ns is None or (end_ns is not None and due_ns > end_ns):
+            if due_ns is None or self._has_ended:
+                return
+            if end_ns is not None and due_ns > end_ns:
                 return
             self._clock.work()()
             self._turn()

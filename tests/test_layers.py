@@ -91,7 +91,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "retention": "folder transfer world executors door checkpoints",
         "standby": "errors folder cluster world executors door",
         "node_bus": "folder cluster door executors",
-        "replicated_process": "errors folder world cluster run_end executors standby",
+        "replicated_process": "errors folder world door cluster run_end executors standby",
         "node_around": "door run_end",
         "process": (
             "errors stamps open_work timer_pull folder world executors door retention checkpoints "

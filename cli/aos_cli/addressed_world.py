@@ -7,8 +7,7 @@ in force.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from aos.core.journal.frame import Tip
@@ -32,17 +31,15 @@ from aos_cli.open_writing import (
 from aos_cli.options import address_of
 
 
-@contextmanager
-def writing_to_address(address: str) -> Iterator[Writer]:
-    """Open the world at an address for the block. Raises as ``open_bus_writer``."""
-    with open_bus_writer(
+def open_at_address(address: str) -> Writer:
+    """Open the world at an address. Raises as ``open_bus_writer``."""
+    return open_bus_writer(
         NatsAddress.parse(address),
         NatsAccess.read(chosen_credentials()),
         operator_key=chosen_operator_key(),
         busy_s=chosen_timeout_s(),
         patience=patience(),
-    ) as writer:
-        yield writer
+    )
 
 
 def manifest_view(world: Path) -> View:

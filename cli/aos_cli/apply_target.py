@@ -17,6 +17,7 @@ from aos.host.apply.dry_run import ApplyReport, apply_report, dry_run_of, gate_f
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import WORLD_FILE
+from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, ManifestProblems
 from aos.shell_text import shell_word
 from aos_cli.open_writing import current_core, patience, writing_to
@@ -134,17 +135,23 @@ class ApplyTarget:
             from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # few worlds have one
 
             refuse_choice(self.world, "--dry-run")
-        flows = taken_over(loaded.effective)
         with writing_to(self.world) as writer:
-            if flows and not allow_diverged and writer.signed_state().manifest is not None:
-                raise BadUsage(
-                    f"the flows in progress of {', '.join(sorted(flows))} must be tried with the "
-                    "new code first, and the address of a world has no journal",
-                    location=str(address_of(self.world)),
-                    hint="name the folder of a node: --world DIR; or skip this: --allow-diverged",
-                )
+            if not allow_diverged:
+                self.check_flows(loaded, writer.signed_state().manifest)
             applied = self._applied(writer, loaded, mode=mode, leave_cells=leave_cells)
         return apply_report(applied, NO_FLOWS, None, loaded)
+
+    def check_flows(self, loaded: Loaded, in_force: Effective | None) -> None:
+        """Raise BadUsage if a manifest would take over flows in progress of the world at an
+        address, where they cannot be tried."""
+        flows = taken_over(loaded.effective)
+        if flows and in_force is not None and in_force.hash != loaded.effective.hash:
+            raise BadUsage(
+                f"the flows in progress of {', '.join(sorted(flows))} must be tried with the new "
+                "code first, and the address of a world has no journal",
+                location=str(address_of(self.world)),
+                hint="name the folder of a node: --world DIR; or skip this: --allow-diverged",
+            )
 
     def _applied(self, writer: Writer, loaded: Loaded, *, mode: str, leave_cells: bool) -> Applied:
         """Apply a manifest. A governed world asks for a proposal first, also of the manifest that

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from aos.errors import BadUsage
 from aos.host.cluster.overview import FolderOverview, read_node_folder
 from aos.host.folder.folder import REPLICA_FILE
 from aos.store.log.nats_address import NatsAccess, NatsAddress
@@ -35,6 +36,16 @@ class ClusterTarget:
     address: NatsAddress
     access: NatsAccess
     folder: FolderOverview | None
+
+
+def check_one_source(address: str | None, node: str, credentials: Path | None) -> None:
+    """Check that a command asks either a node over HTTP or servers. Raises: BadUsage: Both."""
+    if address is not None or credentials is not None:
+        raise BadUsage(
+            "--node: the node asks its own servers",
+            expected="no ADDRESS and no --creds",
+            actual=node,
+        )
 
 
 def cluster_target(address: str | None, folder: Path, credentials: Path | None) -> ClusterTarget:

@@ -1,23 +1,28 @@
 """``aos apply`` on a group: try the manifest on every shard, then apply it to one after the other
-(spec/groups.md, GR-68 to GR-71).
+(spec/groups.md, GR-65 to GR-67).
 
 A shard that has the manifest already is passed over, so a command that was interrupted between two
 shards is finished by running it again.
+
+At the address of a group there is no journal to try a manifest on (spec/cluster.md, CL-303).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.flow_gate import NO_FLOWS
 from aos.core.journal.inputs import STRICT
-from aos.errors import Refused
-from aos.host.apply.dry_run import ApplyReport
-from aos.host.folder.folder import WorldFolder
-from aos.host.folder.group import GroupFolder
+from aos.errors import AosError, Refused
+from aos.host.apply.apply import Applied
+from aos.host.apply.dry_run import ApplyReport, apply_report
+from aos.host.folder.group import GroupShards
 from aos.host.folder.reader import open_reader
+from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.manifest.shards import group_findings, with_shard
@@ -30,7 +35,8 @@ from aos_cli.apply_text import (
     show_flows,
     show_report,
 )
-from aos_cli.options import DEFAULT_WORLD
+from aos_cli.open_writing import writing_to
+from aos_cli.options import DEFAULT_WORLD, address_of
 from aos_cli.output import line, note, print_json
 
 
@@ -38,7 +44,7 @@ from aos_cli.output import line, note, print_json
 class GroupApply:
     """Applies a manifest to a group with these options of ``aos apply``."""
 
-    group: GroupFolder
+    group: GroupShards
     loaded: Loaded
     mode: str = STRICT
     leave_cells: bool = False
@@ -66,13 +72,34 @@ class GroupApply:
 
     def dry_run(self) -> list[ApplyReport]:
         """Try the manifest on every shard; change nothing. A shard that has it is not in its own
-        way. Raises as ``ApplyTarget.apply``."""
-        return [self._dry_run(folder, index) for index, folder in enumerate(self.group.folders())]
+        way. Of an address, only find out which shards have it, and that each of them answers.
+        Raises as ``ApplyTarget.apply``."""
+        locations = [self.group.location(index) for index in range(self.group.shards)]
+        is_folder = address_of(self.group.path) is None
+        look = self._dry_run if is_folder else self._look
+        return [look(location, index) for index, location in enumerate(locations)]
 
-    def _dry_run(self, folder: WorldFolder, index: int) -> ApplyReport:
+    def _dry_run(self, location: Path, index: int) -> ApplyReport:
         report = self._apply(index, dry_run=True)
-        with open_reader(folder.path) as reader:
+        with open_reader(location) as reader:
             in_force = reader.manifest
+        return self._unless_in_force(report, in_force, index)
+
+    def _look(self, location: Path, index: int) -> ApplyReport:
+        with writing_to(location) as writer:
+            in_force = writer.signed_state().manifest
+        loaded = replace(self.loaded, effective=self._manifest(index))
+        if not self.allow_diverged:
+            ApplyTarget(location, None).check_flows(loaded, in_force)
+        untried = Applied(
+            difference=difference(in_force, loaded.effective), manifest=loaded.effective.hash,
+            blockers=(), answer=None,
+        )  # fmt: skip
+        return self._unless_in_force(apply_report(untried, NO_FLOWS, None, loaded), in_force, index)
+
+    def _unless_in_force(
+        self, report: ApplyReport, in_force: Effective | None, index: int
+    ) -> ApplyReport:
         if in_force is None or in_force.hash != self._manifest(index).hash:
             return report
         return with_answer(report, Refusal(rule=Rule.MANIFEST_IS_IN_FORCE, message="in force"))
@@ -95,7 +122,7 @@ class GroupApply:
         return with_shard(self.loaded.effective, index, self.group.shards)
 
     def _apply(self, index: int, *, dry_run: bool) -> ApplyReport:
-        return ApplyTarget(self.group.shard_path(index), None).apply(
+        return ApplyTarget(self.group.location(index), None).apply(
             replace(self.loaded, effective=self._manifest(index)),
             dry_run=dry_run,
             mode=self.mode,
@@ -117,10 +144,14 @@ def apply_to_group(applying: GroupApply, *, dry_run: bool, json: bool) -> int:
     reports = applying.dry_run()
     can_be_applied = all(map(applying.passes, reports))
     if can_be_applied and not dry_run:
-        for index, report in enumerate(applying.apply()):
-            reports[index] = report
-            if not json:
-                line(f"{applying.group.names[index]}: {_state_of(report)}")
+        try:
+            for index, report in enumerate(applying.apply()):
+                reports[index] = report
+                if not json:
+                    line(f"{applying.group.names[index]}: {_state_of(report)}")
+        except AosError:
+            _note_difference(applying, reports)
+            raise
     is_done = all(map(applying.passes, reports))
     if json:
         print_json(_document(applying.group, reports))
@@ -131,7 +162,7 @@ def apply_to_group(applying: GroupApply, *, dry_run: bool, json: bool) -> int:
     return 0 if is_done else Refused.exit_code
 
 
-def _document(group: GroupFolder, reports: Sequence[ApplyReport]) -> dict[str, Any]:
+def _document(group: GroupShards, reports: Sequence[ApplyReport]) -> dict[str, Any]:
     return {
         "shards": [
             {"shard": name, **report} for name, report in zip(group.names, reports, strict=True)
@@ -157,21 +188,28 @@ def _show(applying: GroupApply, reports: Sequence[ApplyReport], *, dry_run: bool
 
 def _show_end(applying: GroupApply, reports: Sequence[ApplyReport], *, is_tried: bool) -> None:
     names = applying.group.names
-    having = [name for name, report in zip(names, reports, strict=True) if report["in_force"]]
-    lacking = [name for name in names if name not in having]
-    word = shell_word(applying.group.path)
-    if not lacking:
+    if all(report["in_force"] for report in reports):
         line(f"all {len(names)} shards have it", style="bold")
     elif is_tried:
         can_be_applied = all(map(applying.passes, reports))
         line("nothing was changed" + (f"; all {len(names)} shards can have it" * can_be_applied))
-    if having and lacking:
-        world = "" if applying.group.path == DEFAULT_WORLD else f" --world {word}"
-        note(
-            f"aos: the manifests of the group differ: {', '.join(having)} have it, "
-            f"{', '.join(lacking)} do not (aos apply PATH{world} again)",
-            style="red",
-        )
+    _note_difference(applying, reports)
+
+
+def _note_difference(applying: GroupApply, reports: Sequence[ApplyReport]) -> None:
+    """Print which shards have the manifest, if only some of them do."""
+    group = applying.group
+    having = [name for name, report in zip(group.names, reports, strict=True) if report["in_force"]]
+    lacking = [name for name in group.names if name not in having]
+    if not (having and lacking):
+        return
+    word = address_of(group.path) or shell_word(group.path)
+    world = "" if group.path == DEFAULT_WORLD else f" --world {word}"
+    note(
+        f"aos: the manifests of the group differ: {', '.join(having)} have it, "
+        f"{', '.join(lacking)} do not (aos apply PATH{world} again)",
+        style="red",
+    )
 
 
 def _state_of(report: ApplyReport) -> str:

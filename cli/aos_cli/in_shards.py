@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 from aos.errors import AosError, BadUsage
 from aos.host.folder.folder import is_group
-from aos.host.folder.group import GroupFolder, open_group
+from aos.host.folder.group import GroupShards, open_group
 from aos.manifest.shards import shard_of_cell
 from aos.read.lens.lookup import find_cell
 from aos_cli.main import say
 from aos_cli.open_view import looking_at
+from aos_cli.options import address_of
 from aos_cli.output import gathered_json, line, print_json
 
 Keys: TypeAlias = Sequence[str | None]
@@ -79,45 +80,57 @@ def with_cells(
         BadUsage: There is no such workflow, or each shard has a cell with this key.
         AosError: As ``run``, on a world.
     """
-    if node is not None or not is_group(world):
+    if node is not None:
         return run(world, keys)
-    group = open_group(world)
+    group: GroupShards | None = None
+    if is_group(world):
+        group = open_group(world)
+    elif address_of(world) is not None and keys and workflow is not None:
+        # Few worlds are named by an address. Without keys, the command refuses it.
+        from aos_cli.addressed_group import group_at  # noqa: PLC0415
+
+        group = group_at(world)
+    if group is None:
+        return run(world, keys)
+    location = group.location  # narrowed for the functions below
     if workflow is None or not keys:
         return _in_shards(
-            group, range(group.shards), lambda index: run(group.shard(index).path, keys), json=json
+            group, range(group.shards), lambda index: run(location(index), keys), json=json
         )
     parts = _by_shard(group, workflow, keys)
     if len(parts) == 1:
         [(index, part)] = parts.items()
-        return run(group.shard(index).path, part)
+        return run(location(index), part)
     return _in_shards(
-        group, sorted(parts), lambda index: run(group.shard(index).path, parts[index]), json=json
+        group, sorted(parts), lambda index: run(location(index), parts[index]), json=json
     )
 
 
-def _by_shard(group: GroupFolder, workflow: str, keys: Keys) -> dict[int, list[str | None]]:
+def _by_shard(group: GroupShards, workflow: str, keys: Keys) -> dict[int, list[str | None]]:
     parts: dict[int, list[str | None]] = {}
-    with looking_at(group.shard(0).path) as view:
+    location = group.location(0)
+    hint = "DIR/000" if address_of(location) is None else address_of(location)
+    with looking_at(location) as view:
         for key in keys:
             name, key_cbor = find_cell(view.state, workflow, key)
             manifest = view.state.manifest
             if manifest is None or name not in manifest.workflows:
                 raise BadUsage(
                     f"{name}: no workflow of the manifest in force",
-                    hint="name a shard that still has its cells: --world DIR/000",
+                    hint=f"name a shard that still has its cells: --world {hint}",
                 )
             shard = shard_of_cell(manifest, name, key_cbor, group.shards)
             if shard is None:
                 raise BadUsage(
                     f"{name}: each shard may have a cell with this key",
-                    hint="name a shard: --world DIR/000",
+                    hint=f"name a shard: --world {hint}",
                 )
             parts.setdefault(shard, []).append(key)
     return parts
 
 
 def _in_shards(
-    group: GroupFolder, indices: Sequence[int], run: Callable[[int], Any], *, json: bool
+    group: GroupShards, indices: Sequence[int], run: Callable[[int], Any], *, json: bool
 ) -> int:
     """Carry out a command on some shards, also if one of them fails. Return the first exit code
     that is not 0."""

@@ -36,8 +36,9 @@ def main() -> int:
 
     try:
         with while_read():
-            has_neighbours = not is_group(settings.world.parent)
-            run = replace(NodeRun.read(settings.options), has_neighbours=has_neighbours)
+            run = NodeRun.read(settings.options)
+            if not is_group(settings.world.parent):
+                run = replace(run, has_neighbours=True)
             options = run.options(settings.world, report)
             asyncio.run(run_mounted(settings, options, 0))
     except (KeyboardInterrupt, Stopping):

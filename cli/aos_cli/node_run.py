@@ -12,6 +12,7 @@ from aos.fastcore.core_kind import CoreKind
 from aos.host.executors.task import Report
 from aos.host.folder.folder import read_key
 from aos.host.folder.secrets import Secrets
+from aos.host.process import NO_REPLICA_OPTIONS, ReplicaOptions
 from aos.host.world.snapshots import Every
 from aos.node.node_settings import read_settings
 from aos.node.running import NodeOptions
@@ -38,6 +39,7 @@ class NodeRun:
     core: CoreKind | None
     has_neighbours: bool = False
     """Whether it exchanges events with its neighbours, as each of many worlds does."""
+    replica: ReplicaOptions = NO_REPLICA_OPTIONS
 
     def document(self) -> dict[str, Any]:
         """The options as JSON, for the process of a world."""
@@ -51,6 +53,10 @@ class NodeRun:
             "snapshot_records": self.snapshot_records,
             "cell_cache_size": self.cell_cache_size,
             "core": None if self.core is None else self.core.value,
+            "has_neighbours": self.has_neighbours,
+            "lease_ns": self.replica.lease_ns,
+            "credentials": _text(self.replica.credentials),
+            "has_reference": self.replica.has_reference,
         }
 
     @classmethod
@@ -67,13 +73,16 @@ class NodeRun:
             snapshot_records=document["snapshot_records"],
             cell_cache_size=document["cell_cache_size"],
             core=None if core is None else CoreKind(core),
+            has_neighbours=document["has_neighbours"],
+            replica=ReplicaOptions(
+                lease_ns=document["lease_ns"],
+                credentials=_path(document["credentials"]),
+                has_reference=document["has_reference"],
+            ),
         )
 
-    def options(
-        self, world: Path, report: Report = note, *, credentials: Path | None = None
-    ) -> NodeOptions:
+    def options(self, world: Path, report: Report = note) -> NodeOptions:
         """The options of a node that runs ``world``, also with what its ``node.toml`` names.
-        ``credentials`` is the file for the servers of a replicated world.
 
         Raises:
             BadUsage, Refused: A file or an option is not valid.
@@ -94,7 +103,7 @@ class NodeRun:
                 limits=settings.limits,
                 environment=environment,
                 neighbours_of=world if self.has_neighbours else None,
-                credentials=credentials,
+                credentials=self.replica.credentials,
             ),
             has_neighbours=self.has_neighbours,
             workers=(*self.workers, *settings.run.workers),
@@ -102,6 +111,7 @@ class NodeRun:
             snapshot_every=Every(records=self.snapshot_records),
             cells_kept=self.cell_cache_size,
             core=self.core,
+            replica=self.replica,
             report=report,
         )
 

@@ -69,9 +69,9 @@ def writing_to(world: Path) -> Iterator[Writer]:
     address = address_of(world)
     if address is not None:
         # Few worlds are named by an address.
-        from aos_cli.addressed_world import writing_to_address  # noqa: PLC0415
+        from aos_cli.addressed_world import open_at_address  # noqa: PLC0415
 
-        with writing_to_address(address) as writer:
+        with open_at_address(address) as writer:
             yield writer
         return
     with progress("reading the journal") as advance:

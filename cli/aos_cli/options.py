@@ -271,10 +271,13 @@ CellCacheSize = Annotated[
 
 
 def _unless_folder(context: typer.Context, node: str | None) -> str | None:
-    """Prefer ``--world`` on the command line to a node in the environment."""
-    sources = [context.get_parameter_source(name) for name in ("node", "world")]
-    is_folder = [source and source.name for source in sources] == ["ENVIRONMENT", "COMMANDLINE"]
-    return None if is_folder else node
+    """Prefer ``--world``, or the address of servers, on the command line to a node in the
+    environment."""
+    node_source, *others = [
+        source and source.name
+        for source in map(context.get_parameter_source, ("node", "world", "address"))
+    ]
+    return None if node_source == "ENVIRONMENT" and "COMMANDLINE" in others else node
 
 
 NodeUrl = Annotated[

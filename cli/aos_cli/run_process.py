@@ -22,6 +22,7 @@ from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.folder import is_group, is_replicated, open_folder
+from aos.host.folder.group import find_group
 from aos.host.folder.secrets import Secrets
 from aos.host.process import STATUS_S, ReplicaOptions, Started, Status
 from aos.host.stamps import now_ns
@@ -98,12 +99,15 @@ def _to_neighbours(world: Path, credentials: Path | None) -> TaskExecutor:
 
 
 def check_neighbours(world: Path) -> None:
-    """Check that ``aos node`` may serve a world with neighbours (WS-1).
+    """Check that ``aos node`` may serve a world with neighbours (WS-1). Those of a replicated one
+    are at its servers.
 
     Raises:
-        BadUsage: It is a group, or a shard of one.
+        BadUsage: It is a group of embedded worlds, or a shard of one.
     """
-    if is_group(world) or is_group(world.absolute().parent):
+    parent = world.absolute().parent
+    group = find_group(world) or (find_group(parent) if is_group(parent) else None)
+    if group is not None and not group.are_replicated():
         raise BadUsage(
             "--neighbours: aos node serves the shards of a group without neighbours",
             location=str(world),

@@ -15,7 +15,7 @@ the keywords of ``AosError``. Any other exception that escapes is our own bug (e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 EXCERPT_CHARACTERS_MAX: Final = 200
 
@@ -38,6 +38,9 @@ class AosError(Exception):
             parts = {"location": location, "expected": expected, "actual": actual, "hint": hint}
             args = (sentence(str(args[0]), **parts),)
         super().__init__(*args)
+
+
+_Error = TypeVar("_Error", bound=AosError)
 
 
 class Refused(AosError):
@@ -76,6 +79,12 @@ class Unavailable(AosError):
 
     exit_code = 4
     is_unsent: bool = False
+
+
+def located(problem: _Error, location: str) -> _Error:
+    """Put the place of a problem in front of its text, and return the problem."""
+    problem.args = (f"{location}: {problem}",)
+    return problem
 
 
 def excerpt(text: str, *, characters_max: int = EXCERPT_CHARACTERS_MAX) -> str:

@@ -68,7 +68,10 @@ NOT_READ: Final[dict[tuple[str, str], tuple[int, str]]] = {
     ("executors.md", ""): (1, DRAWING),
     ("host.md", ""): (1, DRAWING),
     ("journal.md", ""): (1, DRAWING),
-    ("cluster.md", ""): (4, "the shapes of beats, registrations and bases, which their tests have"),
+    ("cluster.md", ""): (
+        6,
+        "the shapes of beats, registrations, bases, positions and batches, as in their tests",
+    ),
     ("log.md", ""): (1, "the shape of entries, which the vectors have"),
     ("node.md", ""): (1, DRAWING),
     ("page.md", ""): (1, DRAWING),

@@ -105,6 +105,29 @@ def test_schedules_show_their_next_times_and_their_last(operator: FormBrowser, p
     assert resume in [shlex.split(each) for each in read_page(paused).codes]
 
 
+def test_the_cluster_of_an_embedded_world_is_a_sentence(
+    operator: FormBrowser, secrets: dict[str, str]
+) -> None:
+    """CL-320"""
+    shown = text(operator, "/cluster")
+    assert "it is on one machine, and no other node takes over if that fails" in shown
+    assert "aos adopt --store nats://HOST,HOST,HOST/NAME" in shown
+    document = operator.get(f"{operator.base}/cluster.json").json()
+    assert document == operator.get(f"{operator.base}/cluster.json?all=1").json()
+    assert (document["address"], document["here"], document["worlds"]) == (None, None, [])
+    assert "cluster" not in tabs(operator.get(f"{operator.base}/"))
+    assert operator.get(f"{operator.base}/cluster/move/b").status_code == 409
+
+    token = {"AOS_TOKEN": secrets["operator"]}
+    printed = here("cluster", "status", "--node", operator.url, "--json", env=token)
+    assert (printed.code, printed.json) == (0, document)
+    refused = here("cluster", "status", "--node", operator.url, env=token)
+    assert refused.code == 2
+    assert "the world of this node is embedded" in refused.err
+    checked = here("cluster", "check", "--node", operator.url, env=token)
+    assert checked.code == 0
+
+
 def test_a_page_of_nothing_has_a_sentence(operator: FormBrowser) -> None:
     """PG-65, PG-66"""
     for address, sentence in (

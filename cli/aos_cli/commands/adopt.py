@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aos.errors import BadUsage
+from aos.host.folder.folder import is_group
 from aos.host.transfer.adopting import Adopted, adopt_world
 from aos.node.batches.batch import stop_batches
 from aos.node.leases.table import clear_table
@@ -53,6 +54,17 @@ def adopt(
     if store is not None or embedded:
         if keys is not None or (store is not None and embedded):
             raise BadUsage("expected one of --keys, --store and --embedded")
+        if is_group(world):
+            from aos_cli.adopted_group import move_group_out, replicate_group_at  # noqa: PLC0415  # few worlds
+
+            if store is None:
+                move_group_out(world, creds, as_json=json)
+                return
+            replicate_group_at(
+                world, store, replicas=replicas, node=node, creds=creds, monitors=monitor,
+                is_unverified=unverified_durability, as_json=json,
+            )  # fmt: skip
+            return
         if store is not None:
             moved = _replicate(
                 world, store, replicas=replicas, node=node, creds=creds, monitors=monitor,

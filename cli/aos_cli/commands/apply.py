@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from aos.author.build_record import is_inside, project_built_at
 from aos.author.project import Project
@@ -35,11 +35,15 @@ from aos_cli.options import (
     Json,
     NodeUrl,
     World,
+    address_of,
     argument,
     flag,
     option,
 )
 from aos_cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from aos.host.folder.group import GroupShards
 
 
 def apply(
@@ -83,17 +87,16 @@ def apply(
     if show and not (dry_run and mode == MIGRATE):
         raise BadUsage("--show: expected --dry-run and --mode migrate with it")
     loaded = load_named(path, abi)
-    if node is None and is_group(world):
+    group = None if node is not None else _group_of(world, dry_run=dry_run)
+    if group is not None:
         if show:
             raise BadUsage(
                 "--show: expected a world, found a group (name a shard: --world DIR/000)"
             )
-        # Few worlds are groups.
-        from aos.host.folder.group import open_group  # noqa: PLC0415
-        from aos_cli.group_apply import GroupApply, apply_to_group  # noqa: PLC0415
+        from aos_cli.group_apply import GroupApply, apply_to_group  # noqa: PLC0415  # few worlds
 
         applying = GroupApply(
-            group=open_group(world), loaded=loaded, mode=mode, leave_cells=leave_cells,
+            group=group, loaded=loaded, mode=mode, leave_cells=leave_cells,
             allow_diverged=allow_diverged,
         )  # fmt: skip
         return apply_to_group(applying, dry_run=dry_run, json=json)
@@ -128,6 +131,21 @@ def apply(
         if propose is not None:
             note(f"next: {shell_text(propose)}")
     return Refused.exit_code if is_stopped or not is_fine(report) else 0
+
+
+def _group_of(world: Path, *, dry_run: bool) -> GroupShards | None:
+    """The group in a folder or at an address; None for a world. A dry run at an address is refused
+    without a look at the servers."""
+    # Few worlds are groups, and few are named by an address.
+    if is_group(world):
+        from aos.host.folder.group import open_group  # noqa: PLC0415
+
+        return open_group(world)
+    if address_of(world) is None or dry_run:
+        return None
+    from aos_cli.addressed_group import group_at  # noqa: PLC0415
+
+    return group_at(world)
 
 
 def _needs_proposal(report: Mapping[str, Any]) -> bool:

@@ -3,99 +3,97 @@ to CL-173)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
 
-from aos.host.cluster.cluster_documents import (
-    folder_document,
-    unreadable_document,
-    world_document,
-)
-from aos.host.cluster.member_overview import (
-    member_document,
-    placement_document,
-    read_members,
-)
-from aos.host.cluster.overview import ClusterReader, WorldOverview
+from aos.errors import AosError, BadUsage
+from aos.host.cluster.cluster_status import WORLDS_MAX, OwnNode, cluster_status
+from aos.host.door.remote import ask_running
 from aos.read.lens.words import count, span_text
-from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
+from aos.read.operations.cluster_reads import READ_CLUSTER
 from aos.store.log.nats_connection import NatsConnection
-from aos_cli.cluster_target import ClusterAddress, Credentials, cluster_target
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.cluster_target import (
+    ClusterAddress,
+    ClusterTarget,
+    Credentials,
+    check_one_source,
+    cluster_target,
+)
+from aos_cli.options import DEFAULT_WORLD, Json, NodeUrl, World, flag
 from aos_cli.output import fields, line, note, print_json, table
-from aos_cli.replica_reading import open_erasures_document, open_erasures_text
-
-WORLDS_MAX = 500
+from aos_cli.replica_reading import open_erasures_document, open_erasures_text, reference_text
+from aos_cli.world_reading import NodeReading
 
 
 def status(
     address: ClusterAddress = None,
     *,
+    all_worlds: Annotated[
+        bool, flag("--all", "Show all worlds of the servers, not only that of the folder or node.")
+    ] = False,
     creds: Credentials = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    target = cluster_target(address, world, creds)
-    folder = target.folder
-    keys = {} if folder is None else {folder.world: folder.world_key}
-    worlds: list[WorldOverview] = []
-    documents: list[dict[str, Any]] = []
-    with NatsConnection(target.address, target.access) as connection:
-        reader = ClusterReader(connection, keys)
-        if target.address.name:
-            worlds.append(reader.world(reader.registration(target.address.name)))
-            documents.append(world_document(worlds[0]))
-        else:
-            for name, registration in reader.registrations():
-                if len(documents) == WORLDS_MAX:
-                    note(f"more than {WORLDS_MAX} worlds are registered; the others are left out")
-                    break
-                if isinstance(registration, Exception):
-                    documents.append(unreadable_document(name, registration))
-                else:
-                    worlds.append(reader.world(registration))
-                    documents.append(world_document(worlds[-1]))
-        members = _members(reader, connection, worlds, documents)
-    here = None if folder is None else folder_document(folder, worlds)
-    if folder is not None and here is not None:
-        here["open_erasures"] = open_erasures_document(folder.path, creds)
-    if json:
-        print_json(
-            {
-                "address": target.address.text,
-                "here": here,
-                "members": members,
-                "worlds": documents,
-            }
-        )
-        return
-    if target.address.name:
-        _show_world(documents[0])
+    if node is not None:
+        check_one_source(address, node, creds)
+        document = NodeReading(node).document(READ_CLUSTER, {"all": all_worlds})
     else:
-        _show_worlds(documents)
-    _show_members(members)
-    if here is not None:
-        _show_here(here)
+        document = _of_servers(address, world, creds, all_worlds=all_worlds)
+    if json:
+        print_json(document)
+        return
+    if document["address"] is None:
+        raise BadUsage(
+            "the world of this node is embedded: it is on one machine, and has no servers",
+            location=node,
+            hint="replicate it: aos adopt DIR --store nats://HOST,HOST,HOST/NAME",
+        )
+    _show(document, is_list=all_worlds or document["address"].count("/") == SLASHES)
 
 
-def _members(
-    reader: ClusterReader,
-    connection: NatsConnection,
-    worlds: Sequence[WorldOverview],
-    documents: Sequence[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """The documents of the members. Those of the worlds get their placement."""
-    overview = read_members(
-        reader,
-        NatsBucket(connection, WORLDS, replicas=None),
-        NatsBucket(connection, BEATS, replicas=None),
+SLASHES = 2
+"""In an address without the name of a world."""
+
+
+def _of_servers(
+    address: str | None, world: Path, creds: Path | None, *, all_worlds: bool
+) -> dict[str, Any]:
+    target = cluster_target(address, world, creds)
+    whole_address = replace(target.address, name="") if all_worlds else target.address
+    own_node = _own_node(target, creds)
+    with NatsConnection(target.address, target.access) as connection:
+        return cluster_status(connection, whole_address, own_node)
+
+
+def _own_node(target: ClusterTarget, creds: Path | None) -> OwnNode | None:
+    folder = target.folder
+    if folder is None:
+        return None
+    try:
+        process: Mapping[str, Any] = ask_running(folder.path, "status").get("replica", {})
+    except AosError:
+        process = {}
+    return OwnNode(
+        folder=folder,
+        open_erasures=open_erasures_document(folder.path, creds),
+        reference=process.get("reference"),
     )
-    by_name = {world.registration.name: world for world in worlds}
-    for document in documents:
-        if document["name"] in by_name:
-            document.update(placement_document(by_name[document["name"]], overview))
-    names = {world.registration.world: world.registration.name for world in worlds}
-    return [member_document(member, names) for member in overview.members]
+
+
+def _show(document: dict[str, Any], *, is_list: bool) -> None:
+    if is_list:
+        _show_worlds(document["worlds"])
+        if document["worlds_cut"]:
+            note(f"more than {WORLDS_MAX} worlds are registered; the others are left out")
+    else:
+        _show_world(document["worlds"][0])
+    _show_members(document["members"])
+    if document["here"] is not None:
+        _show_here(document["here"])
 
 
 def _show_members(members: list[dict[str, Any]]) -> None:
@@ -234,13 +232,14 @@ def _show_here(here: dict[str, Any]) -> None:
     dead = f"{here['dead_messages']:,}"
     if here["dead_reason"] is not None:
         dead += f", the last one: {here['dead_reason']}"
+    rows = [] if here["folder"] is None else [("folder", here["folder"])]
+    rows += [
+        ("node", f"{here['node']}, {here['role']}"),
+        ("has", f"record {here['seq']:,}, position {here['position']:,} of {here['stream']}"),
+        ("dead messages", dead),
+        ("open erasures", open_erasures_text(here["open_erasures"]) or "none"),
+    ]
+    if here["reference"] is not None:
+        rows.append(("reference", reference_text(here["reference"])))
     line()
-    fields(
-        [
-            ("folder", here["folder"]),
-            ("node", f"{here['node']}, {here['role']}"),
-            ("has", f"record {here['seq']:,}, position {here['position']:,} of {here['stream']}"),
-            ("dead messages", dead),
-            ("open erasures", open_erasures_text(here["open_erasures"]) or "none"),
-        ]
-    )
+    fields(rows)

@@ -137,9 +137,14 @@ def _retried(world: Path, node: str | None, rows: Sequence[Document]) -> list[st
         with client_of(node) as client:
             return client.retry_effects([row["intent"] for row in rows])
     if address_of(world) is not None:
-        from aos_cli.addressed_world import retry_at_address  # noqa: PLC0415  # few worlds have one
+        # Few worlds are named by an address.
+        from aos_cli.addressed_group import group_at, retry_in_shards  # noqa: PLC0415
+        from aos_cli.addressed_world import retry_at_address  # noqa: PLC0415
 
-        retried_intents = retry_at_address(world, [parse_hash(row["intent"]) for row in rows])
+        halted, group = [parse_hash(row["intent"]) for row in rows], group_at(world)
+        retried_intents = (
+            retry_at_address(world, halted) if group is None else retry_in_shards(group, halted)
+        )
         return [hash_text(intent) for intent in retried_intents]
     by_world: dict[Path, list[Hash]] = {}
     for row in rows:
@@ -227,13 +232,25 @@ def _command(
             answer: Answer = client.command(action, intent=intent, status=status, payload=payload)
     else:
         encoded = None if status is None else _receipt(world, parse_hash(intent), status, payload)
-        with writing_to(world) as writer:
-            answer = writer.control(
-                action, intent=parse_hash(intent), status=status, payload=encoded
-            )
+        answer = _control(world, action, parse_hash(intent), status, encoded)
     if isinstance(answer, Refusal):
         raise Refused(answer.message)
     return answer.seq
+
+
+def _control(
+    world: Path, action: str, intent: Hash, status: str | None, payload: bytes | None
+) -> Answer:
+    """Send a command about an intent to a world, or to the shard of a group that has it."""
+    if address_of(world) is not None:
+        # Few worlds are named by an address.
+        from aos_cli.addressed_group import control_of_intent, group_at  # noqa: PLC0415
+
+        group = group_at(world)
+        if group is not None:
+            return control_of_intent(group, action, intent, status=status, payload=payload)
+    with writing_to(world) as writer:
+        return writer.control(action, intent=intent, status=status, payload=payload)
 
 
 def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:

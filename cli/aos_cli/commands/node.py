@@ -14,9 +14,9 @@ from typing import Annotated, Final
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.folder.folder import is_group, is_replicated
-from aos.host.folder.group import shard_name
-from aos.host.process import NO_REPLICA_OPTIONS, Ended
+from aos.host.folder.folder import is_group
+from aos.host.folder.group import find_group
+from aos.host.process import NO_REPLICA_OPTIONS, Ended, ReplicaOptions
 from aos.host.world.snapshots import EVERY_RECORDS
 from aos.node.running import LISTEN, NodeAddresses, run_node
 from aos.node.sockets import ListenAddress, Tls
@@ -155,30 +155,22 @@ def node(
         cell_cache_size=cell_cache_size,
         core=chosen_core(core),
         has_neighbours=neighbours,
+        replica=replica_options(lease, creds, no_reference=no_reference),
     )
     tls = _tls(tls_cert, tls_key, tls_client_ca)
     address = ListenAddress.read(listen)
-    if worlds is None and neighbours:
-        check_neighbours(world)
+    if neighbours:
+        check_neighbours(world if worlds is None else worlds)
     if worlds is None and is_group(world):
-        if is_replicated(world / shard_name(0)):
-            raise BadUsage(
-                "aos node serves no group of replicated worlds",
-                location=str(world),
-                expected="a group of embedded worlds",
-                hint="run its nodes (aos run), or serve one shard: aos node --world DIR/000",
-            )
         worlds = world
-    replica = replica_options(lease, creds, no_reference=no_reference)
     if worlds is not None:
-        if replica != NO_REPLICA_OPTIONS:
-            raise BadUsage("--lease, --creds, --no-reference: expected one world, not several")
+        _check_worlds(worlds, run.replica, has_idle=idle is not None)
         _host(worlds, run, address, tls, is_insecure=insecure_http, idle_ns=idle)
         return 0
     if idle is not None:
         raise BadUsage("--idle: expected --worlds DIR with it")
     start = RunStart(needs_executors=False)
-    options = run.options(world, credentials=creds)
+    options = run.options(world)
     try:
         with run_screen() as screen:
             ended = asyncio.run(
@@ -189,7 +181,6 @@ def node(
                         listen=address,
                         tls=tls,
                         is_insecure=insecure_http,
-                        replica=replica,
                         on_fold=screen.fold,
                         on_started=start.started,
                         on_open=_announce,
@@ -206,6 +197,27 @@ def node(
         return 0
     _summary(ended, as_json=json)
     return 0
+
+
+def _check_worlds(folder: Path, replica: ReplicaOptions, *, has_idle: bool) -> None:
+    """Check the options for several worlds by their kind.
+
+    Raises:
+        BadUsage: An option is for a node of a replicated world, and these are embedded; or it is
+            for embedded ones.
+        Unavailable: Only some of the shards of a group are replicated.
+    """
+    group = find_group(folder)
+    is_replicated = group is not None and group.are_replicated()
+    if not is_replicated and replica != NO_REPLICA_OPTIONS:
+        raise BadUsage(
+            "--lease, --creds, --no-reference: expected one world, or a group of replicated worlds"
+        )
+    if is_replicated and has_idle:
+        raise BadUsage(
+            "--idle: the nodes of a group of replicated worlds never end by themselves, so that "
+            "they can take over"
+        )
 
 
 def _host(

@@ -15,8 +15,8 @@ from typing import Annotated, Final
 from aos.core.state.cells import RESTING_MAX
 from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.folder.folder import is_group, is_replicated
-from aos.host.folder.group import shard_name
+from aos.host.folder.folder import is_group
+from aos.host.folder.group import open_group
 from aos.host.folder.secrets import Secrets
 from aos.host.process import (
     NO_REPLICA_OPTIONS,
@@ -173,8 +173,9 @@ def run(
 
 
 def _check_group(world: Path, replica: ReplicaOptions) -> None:
-    """Raise BadUsage for options of nodes if the worlds of a group are embedded."""
-    if replica != NO_REPLICA_OPTIONS and not is_replicated(world / shard_name(0)):
+    """Raise BadUsage for options of nodes if the worlds of a group are embedded, and Unavailable if
+    only some of them are."""
+    if not open_group(world).are_replicated() and replica != NO_REPLICA_OPTIONS:
         raise BadUsage(
             "--lease, --creds, --no-reference: the worlds of this group are not replicated",
             location=str(world),

@@ -94,13 +94,19 @@ def _receiver(
     | AbstractContextManager[NodeWriter]
 ):
     if node is None:
+        if address_of(world) is not None:
+            # Few worlds are named by an address.
+            from aos_cli.addressed_group import receiver_at  # noqa: PLC0415
+
+            return receiver_at(world)
         if not is_group(world):
             return writing_to(world)
         # Few worlds are groups.
         from aos.host.door.group_writer import GroupWriter  # noqa: PLC0415
         from aos.host.folder.group import open_group  # noqa: PLC0415
 
-        return GroupWriter(open_group(world), writing_to)
+        group = open_group(world)
+        return GroupWriter(group.shards, lambda index: writing_to(group.location(index)))
     # The client of a node imports much that the folder's does not need.
     from aos_cli.node_world import writing_to_node  # noqa: PLC0415
 

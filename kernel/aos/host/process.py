@@ -79,7 +79,7 @@ from aos.values.show import untyped_to_json
 if TYPE_CHECKING:  # embedded worlds need none of this
     from aos.host.cluster.following import Fetch
     from aos.host.cluster.loop import OwnerTerm
-    from aos.host.cluster.replica_node import ReplicaNodeSettings
+    from aos.host.cluster.replica_node import ReplicaNode, ReplicaNodeSettings
     from aos.host.folder.replica_file import ReplicaFile
     from aos.host.node_around import NodeAround
     from aos.host.replicated_process import ReplicatedProcess
@@ -321,6 +321,7 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
     """Run the node of a replicated world: follow, own, follow (CL-110). The caller has the lock.
     Raises as ``run_world``."""
     # Embedded worlds need none of this.
+    from aos.host.cluster.cluster_service import ClusterService  # noqa: PLC0415
     from aos.host.folder.replica_file import replica_of  # noqa: PLC0415
     from aos.host.node_bus import NodeBus  # noqa: PLC0415
     from aos.host.replicated_process import ReplicatedProcess  # noqa: PLC0415
@@ -342,6 +343,11 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
                 report=end.note,
             )
         )
+        cluster = stack.enter_context(
+            ClusterService(
+                folder, replica.address, node=lambda: process.node, credentials=options.credentials
+            )
+        )
 
         async def own(term: OwnerTerm) -> None:
             nonlocal ended, terms
@@ -353,10 +359,11 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
                 sandbox = Sandbox(term.world.blobs.read, cache=cache)
                 of_term.callback(sandbox.close)
                 service = ReplicaService(
-                    place=partial(_owned_place, replica.node, terms),
+                    place=partial(_owned_place, node, terms),
                     fresh=bus.fresh,
                     front=settings.front,
                     hand_over=node.hand_over,
+                    cluster=cluster.answer,
                     is_ending=lambda: end.is_final,
                 )
                 opened = _owned(
@@ -380,6 +387,7 @@ async def _run_node(folder: WorldFolder, settings: RunSettings) -> Ended:
             report=settings.report,
             pass_on=bus.pass_on,
             fresh=bus.fresh,
+            cluster=cluster.answer,
             before_end=lambda: around.left(),  # noqa: PLW0108  # made below
         )
         around = _node_around(folder, settings, process, end)
@@ -986,9 +994,13 @@ async def _together(
         yield
 
 
-def _owned_place(node: str, term: int) -> ReplicaPlace:
+def _owned_place(node: ReplicaNode, term: int) -> ReplicaPlace:
     """The place of a node that owns the world."""
-    return ReplicaPlace(node=node, owner=node, term=term, lag=0, reason=None)
+    name, progress = node.replica.node, node.reference
+    return ReplicaPlace(
+        node=name, owner=name, term=term, lag=0, reason=None,
+        reference=None if progress is None else progress.figures,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

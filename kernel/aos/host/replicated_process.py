@@ -17,6 +17,7 @@ from aos.host.cluster.loop import OwnerTerm
 from aos.host.cluster.replica import NodeView
 from aos.host.cluster.replica_node import ReplicaNode, ReplicaNodeSettings
 from aos.host.cluster.standby_collecting import StandbyCollecting
+from aos.host.door.front_requests import AskCluster
 from aos.host.errors import NoRoomLeft, NotOwner
 from aos.host.executors.task import Report
 from aos.host.folder.folder import WorldFolder
@@ -51,6 +52,7 @@ class ReplicatedProcess:
         still_needed: Callable[[int], StillNeeded],
         pass_on: PassOn | None = None,
         fresh: Callable[[], Awaitable[int]] | None = None,
+        cluster: AskCluster | None = None,
         before_end: Callable[[], Awaitable[None]] = _at_once,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -88,7 +90,7 @@ class ReplicatedProcess:
         self.standby = Standby(
             folder.world, replica, stop=end.stop, report=report, pass_on=pass_on,
             collecting=StandbyCollecting(self.node.between_entries), still_needed=still_needed,
-            fresh=fresh, is_ending=lambda: end.is_final,
+            fresh=fresh, cluster=cluster, is_ending=lambda: end.is_final,
         )  # fmt: skip
 
     async def run(self) -> None:

@@ -2,6 +2,7 @@
 
     status, manifest, follow, collect, stop    answered here
     fresh                                      asked of the owner, and compared with its beats
+    cluster, cluster_…                         asked of the servers
     module                                     kept for the manifest that it belongs to
     others                                     passed on to the owner
 
@@ -20,7 +21,7 @@ from aos.host.cluster.replica import NodeView, Role
 from aos.host.cluster.standby_collecting import StandbyCollecting
 from aos.host.door.collect_requests import BEAT_S, CollectRequests
 from aos.host.door.following import Followers, ReplicaPlace
-from aos.host.door.front_requests import term_is_over
+from aos.host.door.front_requests import CLUSTER_OPS, AskCluster, term_is_over
 from aos.host.door.listener import FINISH_S, IDLE_S, Handler, Listener, Reply
 from aos.host.door.protocol import LENGTH_BYTES, error_fields, length, pack, unpack
 from aos.host.door.served_requests import Staging
@@ -48,7 +49,8 @@ class Standby:
     ``take`` gets the node as it changes. ``stop`` is called when a client asks the process to end.
     Without ``pass_on``, requests for the owner are answered with its name. ``collecting`` and
     ``still_needed`` are for the removal of what nothing needs, as for ``CollectRequests``.
-    ``fresh`` returns the last record of the world, and ``is_ending`` whether the process ends.
+    ``fresh`` returns the last record of the world, ``cluster`` answers about its cluster, and
+    ``is_ending`` is whether the process ends.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Standby:
         collecting: StandbyCollecting | None = None,
         still_needed: Callable[[int], StillNeeded] | None = None,
         fresh: Callable[[], Awaitable[int]] | None = None,
+        cluster: AskCluster | None = None,
         is_ending: Callable[[], bool] = lambda: True,
     ) -> None:
         self.view = NodeView(role=Role.CLOSED)
@@ -73,6 +76,7 @@ class Standby:
         self._report = report
         self._pass_on = pass_on or self._name_owner
         self._fresh = fresh
+        self._cluster = cluster
         self._is_ending = is_ending
         self._staging = Staging()
         self._collect = None
@@ -145,6 +149,8 @@ class Standby:
                             return pack({"head": await self._fresh()})
                         case _ if "term" in request:
                             raise term_is_over()
+                        case op if op in CLUSTER_OPS and self._cluster is not None:
+                            return pack(await self._cluster(request))
                         case op if op in WITH_MODULES:
                             with staged.take() as modules:
                                 return await self._passed(body, *modules)
@@ -173,9 +179,11 @@ class Standby:
     def _place(self) -> ReplicaPlace:
         view = self.view
         owner = None if view.owner is None or view.owner.released else view.owner.node
+        progress = view.reference
         return ReplicaPlace(
-            node=self._replica.node, owner=owner, term=None, lag=view.lag, reason=view.reason
-        )
+            node=self._replica.node, owner=owner, term=None, lag=view.lag, reason=view.reason,
+            reference=None if progress is None else progress.figures,
+        )  # fmt: skip
 
     def _status(self) -> Fields:
         world = self.view.world

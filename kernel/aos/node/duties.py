@@ -19,12 +19,16 @@ from aos.host.door.following import ReplicaPlace
 from aos.host.door.link import TermLink
 from aos.host.executors.task import Report
 from aos.host.follower import RecordListener
+from aos.node.batches.batch import BatchFiles, BatchJob, order_query
 from aos.node.batches.batch_runner import Batches
+from aos.node.batches.shared_batches import BatchStore, SharedBatches, StoredBatches
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.node_settings import NodeSettings
+from aos.node.position_file import SharedPosition
+from aos.node.reading import LIST_BATCH_ITEMS
 from aos.node.services import Services
 from aos.node.steps.step_work import StepWork
-from aos.node.tracing.span_poster import keep_exporting
+from aos.node.tracing.span_poster import READER, keep_exporting
 from aos.node.webhooks import keep_posting
 
 _AGAIN_S: Final = 0.2
@@ -102,7 +106,7 @@ class Duties:
         steps = StepWork(services)
         steps.rebased(follower.state)
         self._listeners.steps.listener = services.steps = steps
-        services.batches = Batches(services, self._report)
+        services.batches = Batches(services, self._report, self._batch_store(term))
 
     async def run(self) -> None:
         """Carry out the duties of each term, until this is canceled."""
@@ -153,9 +157,33 @@ class Duties:
         yield services.steps.run()
         yield services.batches.run()
         for webhook in services.webhooks:
-            yield keep_posting(webhook, self._report)
+            yield keep_posting(webhook, self._report, self._position(webhook.reader, term))
         if services.spans is not None:
-            yield keep_exporting(services.spans, self._report)
+            yield keep_exporting(services.spans, self._report, self._position(READER, term))
+
+    def _batch_store(self, term: int | None) -> BatchStore:
+        """Where the batches of a term are kept (CL-335)."""
+        services = self._services
+        files = BatchFiles(services.folder)
+        if term is None:
+            return StoredBatches(files)
+
+        async def list_again(batch: BatchJob) -> list[str]:
+            query = {
+                **order_query(batch.order), "aliases": services.index.settings,
+                "at": batch.listed,
+            }  # fmt: skip
+            document = await services.readers.document(LIST_BATCH_ITEMS.name, query, None)
+            lines: list[str] = document["items"]
+            return lines
+
+        return SharedBatches(services.link, term, files, list_again)
+
+    def _position(self, reader: str, term: int | None) -> SharedPosition | None:
+        """The position of a reader of a replicated world (CL-330); None of an embedded one."""
+        if term is None:
+            return None
+        return SharedPosition(self._services.link, term, reader, self._report)
 
     async def _worked(self, work: LeasedWork, term: int | None) -> None:
         """Serve workers once the kernel process has told which effects it runs itself."""

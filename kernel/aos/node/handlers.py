@@ -21,6 +21,7 @@ from aos.node.batches.batch_requests import (
     stop_batch,
 )
 from aos.node.calls import ApiCall, ApiReply, ApiStream
+from aos.node.cluster_requests import read_cluster, read_cluster_check
 from aos.node.events import command_schedule, create_schedule, send_events
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import metrics_text
@@ -205,6 +206,8 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "read_batches": read_batches,
     "read_batch": read_batch,
     "stop_batch": stop_batch,
+    "read_cluster": read_cluster,
+    "read_cluster_check": read_cluster_check,
     **{operation.name: _read for operation in OPERATIONS if operation.document is not None},
     "read_blob": _read_blob,
     "read_work": _read_work,

@@ -204,6 +204,16 @@ def _replica(place: ReplicaPlace | None) -> Iterator[Any]:
         return
     yield _gauge("replica_is_owner", "1 if this node owns the world.", place.term is not None)
     yield _gauge("replica_lag_messages", "Messages of the log that this node is behind.", place.lag)
+    if (reference := place.reference) is not None:
+        yield _gauge(
+            "replica_reference_differs",
+            "1 if the reference kernel has found a difference in the journal of this node.",
+            reference.differs,
+        )
+        yield _gauge(
+            "replica_reference_lag_records", "Records that the reference kernel is behind.",
+            reference.behind,
+        )  # fmt: skip
 
 
 def _spans(poster: SpanPoster | None, seq: int) -> Iterator[Any]:

@@ -38,7 +38,15 @@ from aos.read.operations.operation import (
     ReadOperation,
     Schema,
 )
-from aos.read.operations.table import BATCHES, FLOWS, LINEAR, PROPOSALS, SCHEDULES, WORLD
+from aos.read.operations.table import (
+    BATCHES,
+    CLUSTER,
+    FLOWS,
+    LINEAR,
+    PROPOSALS,
+    SCHEDULES,
+    WORLD,
+)
 from aos.read.views import document_types as shown
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -402,6 +410,7 @@ ROUTES: Final = (
         links=(ApiLink("read_batch", {"id": "/id"}),),
     ),
     *map(_reading, BATCHES),
+    *map(_reading, CLUSTER),
     ApiRoute(
         operation="stop_batch", method=POST, path="/v1/batches/stop", scope=OPERATE,
         summary="Stop a batch. Items that are done stay done.",

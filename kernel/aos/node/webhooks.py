@@ -4,7 +4,8 @@
     DIR/node/webhooks/NAME.json    0600: the event that comes next; synced after each answer
 
 A webhook posts its events one after another, in the order of the journal, until each is accepted.
-After a crash the last event may be posted again, under the same id.
+After a crash the last event may be posted again, under the same id. Of a replicated world, the
+position is in its bucket, too: after a takeover, the next owner's node continues there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from aos.host.follower import Follower
 from aos.manifest.effective import Effective
 from aos.manifest.named import is_document
 from aos.node.bodies import JSON, write_json
-from aos.node.position_file import PositionFile
+from aos.node.position_file import PositionFile, PositionMovedError, SharedPosition
 from aos.read.lens.lens import IS_MANIFEST, Lens
 from aos.read.lens.ports import first_kept
 from aos.read.views.view import View
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 
 FOLDER: Final = "webhooks"
+READER: Final = "webhook"
+"""The beginning of a webhook's name among the readers of a world (CL-330)."""
+
 ANSWER_S: Final = 30.0
 """Seconds within which a receiver answers, from the connection to the end of the header."""
 
@@ -158,13 +162,21 @@ class WebhookPoster:
         self._transport = transport
         self._reported_problem: str | None = None
         self._view: View | None = None
+        self._shared: SharedPosition | None = None
 
-    async def run(self) -> None:
-        """Post events until cancelled.
+    @property
+    def reader(self) -> str:
+        """Its name among the readers of a world."""
+        return f"{READER}/{self.webhook.name}"
+
+    async def run(self, shared: SharedPosition | None = None) -> None:
+        """Post events until cancelled. ``shared`` is the position of a replicated world.
 
         Raises:
+            PositionMovedError: Another node has posted further.
             AosError: The position or the world cannot be read.
         """
+        self._shared = shared
         # Only a node with webhooks needs it.
         import httpx  # noqa: PLC0415
 
@@ -182,27 +194,43 @@ class WebhookPoster:
                     for event in list(self._events(position, until)):
                         await self._accepted(client, event)
                         saved, position = event["seq"], (event["seq"], event["index"] + 1)
-                        await asyncio.to_thread(self._file.save, position)
+                        await self._save(position)
                     self.position, position = until + 1, (until + 1, 0)
                     if self.position - saved >= SAVED_RECORDS:
-                        await asyncio.to_thread(self._file.save, position)
+                        await self._save(position)
                         saved = self.position
                     await asyncio.sleep(0)
                 is_news = await self._follower.wait_past(position[0] - 1, WAIT_S)
                 if not is_news and self.position > saved:
                     # So the file shows that every event was posted (WD-17).
-                    await asyncio.to_thread(self._file.save, position)
+                    await self._save(position)
                     saved = self.position
 
+    async def _save(self, position: EventPosition) -> None:
+        """Keep a position: in the bucket first, so that the file is never ahead of it."""
+        if self._shared is not None:
+            await self._shared.save(*position)
+        await asyncio.to_thread(self._file.save, position)
+
+    async def _loaded(self) -> tuple[EventPosition | None, bool]:
+        """The later one of the positions that are kept, and whether all of them are equal."""
+        position = await asyncio.to_thread(self._file.load)
+        if self._shared is None:
+            return position, True
+        kept = await self._shared.load()
+        kept_position = None if kept is None else kept[:2]
+        positions = [place for place in (position, kept_position) if place is not None]
+        return max(positions, default=None), position == kept_position
+
     async def _begun(self) -> EventPosition:
-        """The position of the file, or the first one, which is saved."""
+        """The position that is kept, or the first one, which is saved."""
         follower, name = self._follower, self.webhook.name
         unknown = unknown_schemas(self._now(), self.webhook.schemas)
         if unknown:
             self._report(
                 f"webhook {name}: no manifest of this world has {', '.join(sorted(unknown))} yet"
             )
-        saved = await asyncio.to_thread(self._file.load)
+        saved, are_equal = await self._loaded()
         position = saved or (self.webhook.first or follower.seq + 1, 0)
         if position[0] > follower.seq + 1:
             self._report(
@@ -217,8 +245,8 @@ class WebhookPoster:
                 "archive and are not posted"
             )
             position = (oldest_seq, 0)
-        if position != saved:
-            await asyncio.to_thread(self._file.save, position)
+        if position != saved or not are_equal:
+            await self._save(position)
         return position
 
     def _now(self) -> View:
@@ -305,11 +333,17 @@ def event_id(world: Hash, seq: int, index: int) -> str:
     return f"{world.hex()[:16]}.{seq}.{index}"
 
 
-async def keep_posting(poster: WebhookPoster, report: Callable[[str], None]) -> None:
-    """Run a poster for ever; a problem with the world's files is reported, and tried again."""
+async def keep_posting(
+    poster: WebhookPoster, report: Callable[[str], None], shared: SharedPosition | None = None
+) -> None:
+    """Run a poster for ever; a problem with the world's files is reported, and tried again. One
+    whose position another node has moved continues there."""
     while True:
         try:
-            await poster.run()
+            await poster.run(shared)
+        except PositionMovedError:
+            await asyncio.sleep(PAUSE_S)
+            continue
         except (AosError, OSError) as problem:
             report(f"webhook {poster.webhook.name}: {problem}")
         await asyncio.sleep(PAUSE_S_MAX)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from aos.core.journal.inputs import RETRY
@@ -23,16 +23,15 @@ from aos.node.access import check_scope
 from aos.node.batches.batch import RUNNING
 from aos.node.batches.batch_runner import GROUP_ITEMS
 from aos.node.bodies import KIB
-from aos.node.calls import ApiCall, ApiReply
-from aos.node.handlers import HANDLERS
 from aos.node.operating import must_sign
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.rates import EXAMPLES, interval_of
-from aos.node.routes import BY_PATH, GET, POST, ApiRoute
+from aos.node.routes import BY_PATH, GET, POST
 from aos.node.services import Services
 from aos.page.command_forms import SEEN, STALE, command_line, seen_in
 from aos.page.page_buttons import joined
+from aos.page.page_calls import api_document
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormMisfitError, FormView, Visit
 from aos.read.operations.operation import WHERE, WORKFLOW
 from aos.read.views.record_view import Document
@@ -42,6 +41,7 @@ STOP: Final = BY_PATH["/v1/batches/stop"][POST]
 _ASKED: Final = replace(BEGIN, method=GET, query=(WORKFLOW, WHERE), body=None)
 """The query of a form: the cells."""
 
+NOT_FOUND: Final = 404
 _RATE: Final = "rate"
 _TITLES: Final = {True: "Retry all cells", False: "Skip the entries of all cells"}
 _SUBMITS: Final = {True: "Retry all", False: "Skip all"}
@@ -96,9 +96,7 @@ class BulkForm:
     async def take(self, call: FormCall) -> str:
         """As ``PageForm``."""
         id = f"page-{call.id}"
-        batches = self._services.batches
-        earlier = None if batches is None else batches.get(id)
-        if earlier is not None and earlier.order.action == self._action:
+        if await self._is_begun(call, id):
             return _address(call, id)
         order = self._order(_cells(call.fields), seen_in(call))
         rate = call.fields.get(_RATE, "").strip()
@@ -107,15 +105,27 @@ class BulkForm:
                 raise FormMisfitError(f"the rate: expected {EXAMPLES}, found {rate[:40]!r}")
             order[_RATE] = rate
         await self._counted(call, order)
-        await _call_route(self._services, BEGIN, call, {**order, "id": id})
+        await api_document(self._services, BEGIN, call.visit.caller, body={**order, "id": id})
         return _address(call, id)
+
+    async def _is_begun(self, call: FormCall, id: str) -> bool:
+        """Whether this form has begun its batch already."""
+        try:
+            earlier = await call.world.document("read_batch", {"id": id})
+        except Problem as problem:
+            if problem.status != NOT_FOUND:
+                raise
+            return False
+        return bool(earlier["action"] == self._action)
 
     def _order(self, cells: Mapping[str, str], seen_seq: int) -> dict[str, str]:
         where_text = joined(cells.get("where"), [f"fault_record <= {seen_seq}"])
         return {"action": self._action, **cells, "where": where_text}
 
     async def _counted(self, call: FormCall, order: Mapping[str, str]) -> Document:
-        preview = await _call_route(self._services, BEGIN, call, {**order, "dry_run": True})
+        preview = await api_document(
+            self._services, BEGIN, call.visit.caller, body={**order, "dry_run": True}
+        )
         if not preview["total"]:
             raise Problem(
                 409, STALE,
@@ -192,7 +202,7 @@ class StopForm:
     async def take(self, call: FormCall) -> str:
         """As ``PageForm``."""
         id = (await self._running(call))["id"]
-        await _call_route(self._services, STOP, call, {"id": id})
+        await api_document(self._services, STOP, call.visit.caller, body={"id": id})
         return _address(call, id)
 
     async def _running(self, call: FormCall) -> Document:
@@ -206,14 +216,3 @@ class StopForm:
 
 def _address(call: FormCall, id: str) -> str:
     return f"{call.base}/batch/{id}"
-
-
-async def _call_route(
-    services: Services, route: ApiRoute, call: FormCall, body: Mapping[str, Any]
-) -> Document:
-    """Ask the handler of a route of the API, as the caller of the form."""
-    api_call = ApiCall(route=route, caller=call.visit.caller, query={}, headers={}, body=body)
-    reply = await HANDLERS[route.operation](services, api_call)
-    assert isinstance(reply, ApiReply)
-    assert isinstance(reply.document, dict)
-    return reply.document

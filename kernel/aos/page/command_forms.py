@@ -26,12 +26,11 @@ from aos.core.state.version import is_pinned, runs_under
 from aos.host.door.way import PAUSE_S
 from aos.host.door.writer import SIGNED_AGAIN_MAX
 from aos.node.access import check_scope
-from aos.node.calls import ApiCall
-from aos.node.handlers import HANDLERS
 from aos.node.operating import admitted, must_sign
 from aos.node.problems import Problem, refused
 from aos.node.routes import BY_PATH, POST
 from aos.node.services import Services
+from aos.page.page_calls import api_document
 from aos.page.page_forms import FORM_BYTES_MAX, FormCall, FormView, Visit
 from aos.page.page_links import key_segment, read_key_segment
 from aos.page.page_table import CELL_PATH, cell_words
@@ -264,12 +263,10 @@ class RunAgainForm:
         if seen_in(call) != intent["halt"]["record"]:
             raise Problem(409, STALE, "the effect has run since the form was shown (open it again)")
         hash = intent["intent"]
-        api_call = ApiCall(
-            route=RETRY_WORK, caller=call.visit.caller, query={}, headers={}, body={"tasks": [hash]}
+        document = await api_document(
+            self._services, RETRY_WORK, call.visit.caller, body={"tasks": [hash]}
         )
-        reply = await HANDLERS[RETRY_WORK.operation](self._services, api_call)
-        document = getattr(reply, "document", None)
-        if not (isinstance(document, dict) and document["tasks"]):
+        if not document["tasks"]:
             raise Problem(
                 409, "effect_does_not_run",
                 "the effect was not run again: it may run only once and has run, it runs already, "

@@ -16,9 +16,7 @@ from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.follower import Follower
 from aos.node.application import App, serves_path
-from aos.node.calls import ApiCall, ApiReply
 from aos.node.front import main
-from aos.node.handlers import HANDLERS
 from aos.node.problems import text_for_clients
 from aos.node.reading import BY_NAME as READ_REQUESTS
 from aos.node.routes import ROUTES
@@ -26,6 +24,7 @@ from aos.node.services import Services
 from aos.node.tokens import OWNER
 from aos.page.node_parts import NodeParts, forms_of
 from aos.page.page_app import LIVE, PageApp, Receive, Scope, Send
+from aos.page.page_calls import api_document
 from aos.page.page_forms import FormTokens, PageForms
 from aos.page.page_session import NodeSession
 from aos.page.page_world import PageWorld
@@ -145,17 +144,11 @@ class _NodeWorld(PageWorld):
         return await self.document(operation, query)
 
     async def document(self, operation: str, query: Mapping[str, Any]) -> Document:
-        """As ``PageWorld``; of what only the front knows, the document of its API."""
+        """As ``PageWorld``; of what only a front knows, the document of its API."""
         request = READ_REQUESTS.get(operation)
         if request is not None and request.document is not None:
             return await super().document(operation, query)
-        # The page has checked the caller.
-        call = ApiCall(route=_API[operation], caller=OWNER, query=query, headers={})
-        reply = await HANDLERS[operation](self._services, call)
-        assert isinstance(reply, ApiReply)
-        document = reply.document
-        assert isinstance(document, dict)
-        return document
+        return await api_document(self._services, _API[operation], OWNER, query=query)
 
     def index(self) -> Document | None:
         """As ``PageWorld``, without the path of the world's folder (PG-51)."""

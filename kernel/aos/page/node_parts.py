@@ -7,14 +7,20 @@ and buttons, each for callers that may use it.
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
+from aos.errors import AosError
 from aos.manifest.schedules import SCHEDULE
 from aos.node.access import check_scope
+from aos.node.problems import text_for_clients
 from aos.node.services import Services
 from aos.node.tokens import OPERATE, READ, SEND
 from aos.page.batch_forms import BulkForm, StopForm
+from aos.page.cluster_forms import CLUSTER, DrainForm, MoveForm, UndoMoveForm
 from aos.page.command_forms import CancelForm, CellForm, RunAgainForm
 from aos.page.page_buttons import PageButtons
 from aos.page.page_forms import PageForm, PageForms, Visit
@@ -25,6 +31,9 @@ from aos.page.send_form import SendForm, SendLinks
 from aos.read.views.view import View
 
 SCHEDULES: Final = "/schedules"
+
+CHECK_S: Final = 3.0
+"""Seconds for which the page of a cluster waits for the findings of a check."""
 
 HALTED_SHOWN: Final = 100
 """Held and parked effects that the page of tasks shows."""
@@ -53,17 +62,22 @@ NODE_PAGES: Final[tuple[Page, ...]] = (
         template="batch", title="Batch", path="/batch/{word}", operation="read_batch",
         target=one_word("id"),
     ),
+    Page(
+        template="cluster", title="Cluster", path=CLUSTER, operation="read_cluster",
+    ),
 )  # fmt: skip
-"""The pages that only a node has: tasks, schedules, batches (PG-65)."""
+"""The pages that only a node has: tasks, schedules, batches (PG-65), the cluster (CL-320)."""
 
 NODE_NAVIGATION: Final[tuple[tuple[str, str, str], ...]] = (
     ("Tasks", "/tasks", OPERATE),
     ("Schedules", SCHEDULES, READ),
     ("Batches", "/batches", READ),
+    ("Cluster", CLUSTER, READ),
     ("Send an event", "/send", SEND),
 )
 """Their entries of the navigation, with the scope of a caller who may open them. That of the
-schedules is left out if the manifest in force has none."""
+schedules is left out if the manifest in force has none, that of the cluster if the world is
+embedded."""
 
 
 def forms_of(services: Services) -> tuple[PageForm, ...]:
@@ -74,6 +88,9 @@ def forms_of(services: Services) -> tuple[PageForm, ...]:
         RunAgainForm(services),
         *(BulkForm(services, action) for action in (RETRY, SKIP)),
         StopForm(services),
+        MoveForm(services),
+        UndoMoveForm(services),
+        DrainForm(services),
         SendForm(services),
     )
 
@@ -91,9 +108,23 @@ class NodeParts:
         """Check that a caller may see a page. Raises: Problem: The scope is missing (403)."""
         check_scope(visit.caller, page.route)
 
-    async def additions(self, page: Page, world: PageWorld) -> dict[str, object]:
+    def check_query(self, page: Page, visit: Visit, query: Mapping[str, Any]) -> None:
+        """Check that a caller may ask for this: those that may operate the world see the others of
+        its servers, too (CL-322). Raises as ``check``."""
+        if page.template == "cluster" and query.get("all", False):
+            check_scope(visit.caller, replace(page.route, scope=OPERATE))
+
+    async def additions(
+        self, page: Page, world: PageWorld, world_option: Sequence[str]
+    ) -> dict[str, object]:
         """Return what a page shows in addition to its document: with the tasks, why effects are
-        held or parked, also those of the process that runs the world, which are no tasks."""
+        held or parked, also those of the process that runs the world, which are no tasks; with the
+        cluster, the findings of a check."""
+        if page.template == "cluster" and self._services.is_replica:
+            return {
+                **await _check_parts(world),
+                "check_command": ["aos", "cluster", "check", *world_option],
+            }
         if page.template != "tasks":
             return {}
         query = {"parked": True, "limit": HALTED_SHOWN, "offset": 0}
@@ -104,9 +135,17 @@ class NodeParts:
         return [
             (title, path)
             for title, path, scope in NODE_NAVIGATION
-            if visit.caller.allows(scope)
-            and (path != SCHEDULES or has_workflow(self._services.follower.state, SCHEDULE))
+            if visit.caller.allows(scope) and self._has(path)
         ]
+
+    def _has(self, path: str) -> bool:
+        """Return whether the world has what a page is about."""
+        match path:
+            case "/schedules":
+                return has_workflow(self._services.follower.state, SCHEDULE)
+            case "/cluster":
+                return self._services.is_replica
+        return True
 
     def buttons(self, visit: Visit, links: PageLinks) -> PageButtons | None:
         """Return the buttons of a page; None for a caller who may not operate."""
@@ -120,3 +159,15 @@ class NodeParts:
             return None
         manifest = self._services.follower.state.manifest
         return SendLinks(links, manifest, visit.caller)
+
+
+async def _check_parts(world: PageWorld) -> dict[str, object]:
+    """The findings of a check, if it ends soon; else it runs on for the next request."""
+    try:
+        async with asyncio.timeout(CHECK_S):
+            check = await world.document("read_cluster_check", {})
+    except TimeoutError:
+        return {"check": None, "check_problem": "The check is still in progress."}
+    except AosError as problem:
+        return {"check": None, "check_problem": text_for_clients(problem, world.user_path)}
+    return {"check": check, "check_problem": None}

@@ -248,6 +248,8 @@ class PageApp:
         if self._node is not None:
             self._node.check(page, request.scope["visit"])
         page_query = read_query(page.route, request.scope["query_string"])
+        if self._node is not None:
+            self._node.check_query(page, request.scope["visit"], page_query)
         target = await world.read(
             lambda view: page.target_of(view, page_query, request.path_params)
         )
@@ -267,7 +269,8 @@ class PageApp:
             is_live=page.template not in NOT_LIVE,
         )
         if self._node is not None:
-            values |= await self._node.additions(page, world)
+            world_option = world.world_option(str(request.base_url))
+            values |= await self._node.additions(page, world, world_option)
         links = values["links"]
         assert isinstance(links, PageLinks)
         shown_page = ShownPage(

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from aos.core.journal.faults import FROM_OUTSIDE, FaultKind
 from aos.core.journal.inputs import CANCEL, RETRY, SKIP, UNPIN
+from aos.host.door.following import STANDBY
 from aos.manifest.names import KERNEL_EFFECTS
 from aos.node.batches.batch import RUNNING
 from aos.page.page_links import PageLinks
@@ -90,6 +91,23 @@ class PageButtons:
         if batch["status"] != RUNNING:
             return []
         return [PageButton("Stop…", f"{self._links.batch(batch['id'])}/stop")]
+
+    def of_node(self, world: Mapping[str, Any], node: Mapping[str, Any]) -> list[PageButton]:
+        """Return the buttons of a node of the world: those of nodes that can own it now."""
+        if node["role"] != STANDBY or node["is_silent"] or world["moving_to"] == node["node"]:
+            return []
+        return [PageButton("Move the world here…", self._links.move(node["node"]))]
+
+    def of_member(self, member: Mapping[str, Any]) -> list[PageButton]:
+        """Return the buttons of a member."""
+        text = "End the drain…" if member["draining"] else "Drain…"
+        return [PageButton(text, self._links.drain(member["name"]))]
+
+    def of_kept(self, world: Mapping[str, Any]) -> list[PageButton]:
+        """Return the button that ends an earlier move."""
+        if world["kept_at"] is None:
+            return []
+        return [PageButton("Let the members place it again…", self._links.to("/cluster/undo"))]
 
     def _of_all(
         self, list_query: Mapping[str, Any], where_text: str, actions: Sequence[str]

@@ -172,6 +172,14 @@ class PageLinks:
         """Return the address of a batch."""
         return self.to(f"/batch/{quote(id, safe='')}")
 
+    def move(self, node: str) -> str:
+        """Return the address of the form that moves the world to a node."""
+        return self.to(f"/cluster/move/{quote(node, safe='')}")
+
+    def drain(self, member: str) -> str:
+        """Return the address of the form that has a member drain, or ends its drain."""
+        return self.to(f"/cluster/drain/{quote(member, safe='')}")
+
     def value(self, hash: str) -> str:
         """Return the address of a value that is stored outside its records."""
         return self.to(f"/value/{_digits(hash)}")

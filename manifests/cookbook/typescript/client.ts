@@ -472,6 +472,96 @@ export type ClockDocument = {
   timers_total: number;
 };
 
+/** The newest base of a world, and the end of the log that it has. */
+export type ClusterBase = {
+  stream: string;
+  position: number;
+  seq: number;
+  frame: string;
+};
+
+/** The document of ``aos cluster check --json``. */
+export type ClusterCheckDocument = {
+  worlds: string[];
+  unchecked: string[];
+  findings: ClusterFindingDocument[];
+};
+
+/**
+ * The document of ``aos cluster status --json``. ``address`` is null for the embedded world of a
+ * node.
+ */
+export type ClusterDocument = {
+  address: string | null;
+  here: OwnNodeDocument | null;
+  members: ClusterMemberRow[];
+  worlds: ClusterWorld[];
+  worlds_cut: boolean;
+};
+
+/** A finding of a check. */
+export type ClusterFindingDocument = {
+  kind: string;
+  text: string;
+  exit_code: number;
+};
+
+/** The stream of a world. */
+export type ClusterLog = {
+  first: number;
+  last: number;
+  messages: number;
+  bytes: number;
+  leader: string;
+  replicas: LogReplica[];
+};
+
+/** A member by its beat. */
+export type ClusterMemberRow = {
+  name: string;
+  is_silent: boolean;
+  draining: boolean;
+  beat_age_ns: number;
+  instance: string;
+  standbys: number;
+  worlds: string[];
+  seen: string[];
+};
+
+/** A node of a world by its beat. */
+export type ClusterNode = {
+  node: string;
+  role: string;
+  is_silent: boolean;
+  beat_age_ns: number;
+  instance: string;
+  release: string;
+  inbox: string;
+  signature: string;
+  position: number;
+  seq: number;
+  frame: string;
+  behind_messages: number;
+  behind_records: number;
+};
+
+/** A registered world. One whose registration cannot be read has ``name`` and ``problem`` alone. */
+export type ClusterWorld = {
+  name: string;
+  world?: string;
+  stream?: string;
+  signature?: string;
+  embedded_at?: string | null;
+  base?: ClusterBase | null;
+  nodes?: ClusterNode[];
+  other_beats?: number;
+  log?: ClusterLog | null;
+  placed_at?: string[];
+  kept_at?: string | null;
+  moving_to?: string | null;
+  problem: string | null;
+};
+
 /** One of two manifests that are compared. */
 export type ComparedManifest = {
   hash: string;
@@ -1061,6 +1151,14 @@ export type LinearStep = {
   woken_by: LinearSignal | null;
 };
 
+/** A replica of a stream, at another server than its leader. */
+export type LogReplica = {
+  name: string;
+  is_offline: boolean;
+  silent_ns: number;
+  behind_operations: number;
+};
+
 /** Entries of all mailboxes. */
 export type MailCounts = {
   queued: number;
@@ -1189,6 +1287,14 @@ export type NamedKey = {
   public_key: string;
 };
 
+/** Values that were erased and that the servers may still have (CL-283). */
+export type OpenErasuresDocument = {
+  number: number | null;
+  first_seq: number | null;
+  since_ns: number | null;
+  reason: string | null;
+};
+
 /** An operation of a flow, with those inside it. */
 export type OperationDocument = {
   path: string;
@@ -1216,6 +1322,22 @@ export type OutsideValue = {
   where: string;
   value: string;
   size: number;
+};
+
+/** The node that is asked. Over HTTP, ``folder`` is null. */
+export type OwnNodeDocument = {
+  folder: string | null;
+  node: string;
+  world: string;
+  stream: string;
+  role: string;
+  position: number;
+  seq: number;
+  frame: string;
+  dead_messages: number;
+  dead_reason: string | null;
+  open_erasures: OpenErasuresDocument;
+  reference: ReferenceDocument | null;
 };
 
 /** Tasks of an executor in one phase, and since when the oldest is in it. */
@@ -1418,6 +1540,15 @@ export type RecordedFault = {
 export type RecordsDocument = {
   records: (GenesisRecord | StartRecord | ManifestRecord | EventRecord | StepRecord | FaultRecord | ReceiptRecord | KernelReceiptRecord | StreamRecord | AttemptRecord | SnapshotRecord | ForkRecord | ControlRecord | GovernanceRecord)[];
   next: number | null;
+};
+
+/** How far the reference has compared the journal of a node (CL-288). */
+export type ReferenceDocument = {
+  at: number;
+  behind: number;
+  compared: number;
+  skipped: number;
+  difference: string | null;
 };
 
 /** An event of a batch that was refused. */
@@ -2578,6 +2709,22 @@ export type ReadBatchQuery = {
 
 export type ReadBatchAnswer = BatchDocument;
 
+export type ReadClusterQuery = {
+  /** All worlds of the servers, not only that of this node. */
+  all?: boolean;
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
+
+export type ReadClusterAnswer = ClusterDocument;
+
+export type ReadClusterCheckQuery = {
+  /** Of a replicated world: answer with everything that was acknowledged before the request. */
+  fresh?: boolean;
+};
+
+export type ReadClusterCheckAnswer = ClusterCheckDocument;
+
 export type StopBatchBody = {
   id: string;
 };
@@ -3058,6 +3205,16 @@ export class Client extends Connection {
   /** Show a batch: its counts, and the first refusals. */
   readBatch(query: ReadBatchQuery): Promise<ReadBatchAnswer> {
     return this.json({ method: "GET", path: "/v1/batch", query });
+  }
+
+  /** Show the cluster of a replicated world: nodes, owner, log, lag and members. */
+  readCluster(query: ReadClusterQuery = {}): Promise<ReadClusterAnswer> {
+    return this.json({ method: "GET", path: "/v1/cluster", query });
+  }
+
+  /** Check the servers of a replicated world: findings, each with what to change. */
+  readClusterCheck(query: ReadClusterCheckQuery = {}): Promise<ReadClusterCheckAnswer> {
+    return this.json({ method: "GET", path: "/v1/cluster/check", query });
   }
 
   /** Stop a batch. Items that are done stay done. */

@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from aos.core.decide.answers import Admitted
+from aos.host.door.writer import open_writer
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
-from tests.host.cluster.node_processes import NodeProcess, node_processes
+from tests.host import puppet
+from tests.host.cluster.fronts import Fronts, give_webhook, patiently, taken_slowly
+from tests.host.cluster.node_processes import NodeProcess, joined, made, node_processes
 from tests.nats_servers import Servers
+from tests.node.test_webhooks import receiver
 
 
 @pytest.fixture(scope="package")
@@ -28,3 +33,27 @@ def run() -> Iterator[Callable[..., NodeProcess]]:
     """Start a node: ``run(folder, *words)``."""
     with node_processes() as begin:
         yield begin
+
+
+@pytest.fixture(scope="package")
+def group(tmp_path_factory: pytest.TempPathFactory, three: Servers) -> Iterator[Fronts]:
+    """A world of the puppet on three nodes. Tests start again what they kill."""
+    top = tmp_path_factory.mktemp("fronts") / "fronted"
+    top.mkdir()
+    assert made(three, top / "a").code == 0
+    folders = {"a": top / "a"}
+    folders |= {name: joined(top / "a", top / name, name) for name in ("b", "c")}
+    with receiver(taken_slowly) as (url, posts), node_processes() as begin:
+        for folder in folders.values():
+            give_webhook(folder, url)
+        fronts = Fronts(folders, begin, posts=posts)
+        a = fronts.start("a")
+        patiently(lambda: a.owns, lambda: a.output)
+        with open_writer(folders["a"]) as writer:
+            assert isinstance(writer.apply(puppet.manifest()).answer, Admitted)
+        for name in ("b", "c"):
+            fronts.start(name)
+        fronts.all_ready()
+        yield fronts
+        for client in fronts.clients.values():
+            client.close()

@@ -3,153 +3,22 @@ real servers."""
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from aos.client import Client
-from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Event, Receipt
 from aos.errors import AosError
-from aos.host.door.writer import open_writer
-from aos.values.spelling import base64_text
 from tests.cli.shell import here
 from tests.host import puppet
-from tests.host.cluster.node_processes import (
-    NodeProcess,
-    joined,
-    journal,
-    made,
-    node_processes,
-    waits,
-)
-from tests.nats_servers import Servers
-
-NAMES = ("a", "b", "c")
-SERVING = "serving "
-STARTS = 8
-"""How many times 30 s the start of all nodes may take on a busy machine."""
-
-
-@dataclass
-class Fronts:
-    """Three nodes of one world, each with a front."""
-
-    folders: dict[str, Path]
-    begin: Callable[..., NodeProcess]
-    nodes: dict[str, NodeProcess] = field(default_factory=dict)
-    clients: dict[str, httpx.Client] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    """How many lines about its address a node had printed before its start."""
-
-    def start(self, name: str) -> NodeProcess:
-        """Start a node, or start it again."""
-        words = ("--listen", "127.0.0.1:0")
-        earlier = self.nodes.get(name)
-        self.lines[name] = 0 if earlier is None else earlier.output.count(SERVING)
-        node = self.begin(self.folders[name], *words, command="node", PYTHONUNBUFFERED="1")
-        self.nodes[name] = node
-        return node
-
-    def http(self, name: str) -> httpx.Client:
-        """A client at the own socket of a node."""
-        if name not in self.clients:
-            path = self.folders[name] / "node" / "http.sock"
-            transport = httpx.HTTPTransport(uds=str(path))
-            self.clients[name] = httpx.Client(
-                transport=transport, base_url="http://node", timeout=90
-            )
-        return self.clients[name]
-
-    def url(self, name: str) -> str:
-        """The address of a node over TCP."""
-        return str(re.findall(rf"{SERVING}(http://\S+)", self.nodes[name].output)[-1])
-
-    def ready(self, name: str) -> dict[str, Any]:
-        """The readiness of a node, as its front reports it; empty while it is not ready."""
-        node = self.nodes[name]
-        if node.process.poll() is not None or node.output.count(SERVING) == self.lines[name]:
-            return {}
-        answer = self.http(name).get("/readyz")
-        return dict(answer.json()) if answer.status_code == 200 else {}
-
-    def all_ready(self) -> None:
-        """Wait until one node owns the world and the others follow it, by what their fronts say."""
-
-        def are_ready() -> bool:
-            found = [self.ready(name) for name in NAMES]
-            owners = {document.get("owner") for document in found}
-            roles = Counter(document.get("role") for document in found)
-            return roles == {"owner": 1, "standby": 2} and len(owners) == 1 and None not in owners
-
-        patiently(are_ready, lambda: str([node.output for node in self.nodes.values()]))
-
-    @property
-    def owner(self) -> str:
-        """The node that owns the world."""
-        self.all_ready()
-        return next(name for name in NAMES if self.ready(name).get("role") == "owner")
-
-    @property
-    def standby(self) -> str:
-        """A node that follows it."""
-        owner = self.owner
-        return next(name for name in NAMES if name != owner)
-
-    def kill_owner(self) -> str:
-        """Kill the owner; return its name."""
-        owner = self.owner
-        self.nodes[owner].kill()
-        return owner
-
-
-def patiently(condition: Callable[[], object], reason: Callable[[], str]) -> None:
-    for _ in range(STARTS - 1):
-        try:
-            waits(condition, reason)
-        except AssertionError:
-            continue
-        return
-    waits(condition, reason)
-
-
-@pytest.fixture(scope="module")
-def group(tmp_path_factory: pytest.TempPathFactory, three: Servers) -> Iterator[Fronts]:
-    """A world of the puppet on three nodes. Tests start again what they kill."""
-    top = tmp_path_factory.mktemp("fronts") / "fronted"
-    top.mkdir()
-    assert made(three, top / "a").code == 0
-    folders = {"a": top / "a"}
-    folders |= {name: joined(top / "a", top / name, name) for name in ("b", "c")}
-    with node_processes() as begin:
-        fronts = Fronts(folders, begin)
-        a = fronts.start("a")
-        patiently(lambda: a.owns, lambda: a.output)
-        with open_writer(folders["a"]) as writer:
-            assert isinstance(writer.apply(puppet.manifest()).answer, Admitted)
-        for name in ("b", "c"):
-            fronts.start(name)
-        fronts.all_ready()
-        yield fronts
-        for client in fronts.clients.values():
-            client.close()
-
-
-def event(cell: str, *words: str, id: str | None = None) -> dict[str, Any]:
-    value: dict[str, Any] = {"key": cell}
-    if words:
-        value["out"] = base64_text(puppet.asks(*words))
-    document = {"schema": puppet.DO, "value": value}
-    return document if id is None else {**document, "submission_id": id}
+from tests.host.cluster.fronts import NAMES, SERVING, Fronts, event, patiently
+from tests.host.cluster.node_processes import journal, waits
 
 
 def test_reads_of_a_standby_are_those_of_the_owner_at_the_same_record(group: Fronts) -> None:

@@ -1,4 +1,4 @@
-"""What ``aos cluster check`` says of members (spec/cluster.md, CL-241)."""
+"""The findings of ``aos cluster check`` about members (spec/cluster.md, CL-241)."""
 
 from __future__ import annotations
 

@@ -404,6 +404,23 @@ def test_a_taker_finds_that_the_log_has_another_entry_at_its_place(
         cluster.pass_time(5, b)
 
 
+def test_a_node_that_sees_no_record_of_the_world_does_not_take_over(
+    cluster: Cluster, a: Node, b: Node
+) -> None:
+    """CL-90: its server lags behind the whole log, and nothing checks the position of a message."""
+    cluster.stream.checks = False
+    tail = cluster.stream.tail
+    b.log.lag = tail
+    cluster.pass_time(10, b)
+    assert b.decision is Decision.TAKE_OVER
+    assert (b.replica.role, cluster.stream.tail) == (Role.FOLLOWING, tail)
+    assert "the first record of the world" in str(b.replica.view().reason)
+    b.log.lag = 0
+    cluster.pass_time(4, b)
+    assert b.replica.role is Role.OWNING
+    assert starts(b.store) == ["b"]
+
+
 def test_a_log_that_ends_early_for_a_moment_delays_a_start(cluster: Cluster, a: Node) -> None:
     """CL-85: a server that lags says so."""
     cluster.pass_time(4, a)

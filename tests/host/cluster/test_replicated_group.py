@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from nacl.signing import SigningKey
 
@@ -57,6 +61,12 @@ run_command(sys.argv[3:])
 """
 
 
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
 def monitors(servers: Servers) -> list[str]:
     return [word for server in servers.servers for word in ("--monitor", server.monitor)]
 
@@ -79,6 +89,23 @@ def begins(node: NodeProcess) -> None:
     """Wait for the first line of a group's process, and then for its shards."""
     waits(partial(output_of, node))
     waits(partial(has_begun, node), partial(output_of, node))
+
+
+def group_served(node: NodeProcess) -> httpx.Client:
+    """A client of the node that serves a group."""
+    [url] = re.findall(r"serving the group .* at (http://[^/]+)/", node.output)
+    return httpx.Client(base_url=url, timeout=90)
+
+
+def events_for(prefix: str, first: int, end: int) -> dict[str, Any]:
+    """A batch of events with submission ids, to new cells."""
+    numbers = range(first, end)
+    return {
+        "items": [
+            {"schema": "host/Do@1", "value": {"key": f"k-{n}"}, "submission_id": f"{prefix}-{n}"}
+            for n in numbers
+        ]
+    }
 
 
 def works(node: NodeProcess) -> bool:
@@ -107,10 +134,11 @@ def killed_at(function: str, calls: int, words: list[str]) -> None:
 
 
 def test_a_group_is_made_joined_run_and_written_by_any_of_its_nodes(
-    tmp_path: Path, three: Servers, run: Run
+    tmp_path: Path, three: Servers, run: Run, stack: ExitStack
 ) -> None:
-    """CL-260 to CL-267: killed between the shards, with the wrong keys, with another number of
-    shards, under the name of a world; then two nodes, of which one is killed."""
+    """CL-260 to CL-267, CL-310 to CL-312: killed between the shards, with the wrong keys, with
+    another number of shards, under the name of a world; then two machines, of which the second
+    serves the group over HTTP, and the first is killed."""
     name, first, second = "grouped", tmp_path / "a", tmp_path / "b"
     words = init_words(three, first, name)
     killed_at("init_replica", 2, words)
@@ -141,7 +169,8 @@ def test_a_group_is_made_joined_run_and_written_by_any_of_its_nodes(
     assert "a group has this name" in here(*world).err
     of_shard = here(*init_words(three, tmp_path / "c", f"{name}-000"))
     assert "a world has this name" in of_shard.err
-    assert "aos node serves no group" in here("node", "--world", first).err
+    idle = here("node", "--world", first, "--idle", "1s")
+    assert (idle.code, "--idle" in idle.err) == (2, True), idle
 
     wrong = tmp_path / "wrong"
     wrong.mkdir()
@@ -158,7 +187,7 @@ def test_a_group_is_made_joined_run_and_written_by_any_of_its_nodes(
 
     a = run(first)
     begins(a)
-    b = run(second)
+    b = run(second, "--listen", "127.0.0.1:0", command="node")
     begins(b)
     shards = [
         NodeProcess(folder / shard, node.process, node.log)
@@ -175,14 +204,27 @@ def test_a_group_is_made_joined_run_and_written_by_any_of_its_nodes(
                     "submission_id": f"s-{n}"}) + "\n" for n in range(20)
     ))  # fmt: skip
     assert "20 admitted" in here("send", "--jsonl", lines, "--world", first).out
+    served = stack.enter_context(group_served(b))
+    shown = served.get("/v1/cells?fresh=1").json()
+    assert (shown["total"], {row["shard"] for row in shown["cells"]}) == (20, {"000", "001"})
+    through = served.post("/v1/events", json=events_for("x", 20, 24)).json()["items"]
+    assert {item["shard"] for item in through} == {"000", "001"}
+    assert all("seq" in item for item in through), through
     a.kill()
     for shard in shards[2:]:
         waits(partial(getattr, shard, "owns"), partial(output_of, shard))
-    again = here("send", "--jsonl", lines, "--world", second)
-    assert again.code == 0, again
-    assert "0 admitted, 20 sent before" in again.out
-    waits(partial(has_cells, second, 20))
+    repeated = here("send", "--jsonl", lines, "--world", second)
+    assert repeated.code == 0, repeated
+    assert "0 admitted, 20 sent before" in repeated.out
+    waits(partial(has_cells, second, 24))
+    through = served.post("/v1/events", json=events_for("x", 20, 24)).json()["items"]
+    assert all(item["duplicate"] for item in through), through
+    assert served.get("/v1/cells?fresh=1").json()["total"] == 24
     assert b.stop() == 0
+    again = run(second, "--listen", "127.0.0.1:0", command="node")
+    # Also with nothing to do, and without a request: each shard has a node that can take over.
+    waits(lambda: again.output.count("it follows the world") == 4, lambda: again.output)
+    assert again.stop() == 0
 
 
 def test_the_registration_of_a_group_is_signed_and_no_world_takes_its_name() -> None:

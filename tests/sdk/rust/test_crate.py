@@ -103,9 +103,11 @@ def compiler(toolchain: Toolchain) -> Compiler:
 def test_its_own_tests_and_the_examples_of_its_manual_pass(toolchain: Toolchain) -> None:
     has_rustdoc = toolchain.rustc.with_name("rustdoc").exists()
 
-    said = cargo(toolchain, "test", *([] if has_rustdoc else ["--lib"]))
+    said = cargo(
+        toolchain, "test", "--features", "untyped", *([] if has_rustdoc else ["--lib", "--tests"])
+    )
 
-    assert said.count("test result: ok") >= 2 if has_rustdoc else 1
+    assert said.count("test result: ok") >= (3 if has_rustdoc else 2), said
 
 
 @pytest.mark.parametrize("name", REFUSED)

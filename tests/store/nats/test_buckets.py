@@ -194,3 +194,14 @@ def test_a_bucket_that_is_gone_is_damage_and_one_that_is_away_unreachable(  # CL
             for ask in (lambda: bucket.get("shop"), lambda: list(bucket.entries())):
                 with pytest.raises(BucketUnreachable):
                     ask()
+
+
+def test_keys_can_be_left_out(buckets: Buckets) -> None:
+    # CL-231: members leave out what fronts keep
+    bucket, below = buckets.bucket, buckets.prefix.removesuffix(".")
+    for name in ("a.1", "a.2", "a-1", "b"):
+        bucket.create(f"{below}.{name}", name.encode())
+
+    rows = list(bucket.entries(below, without=(f"{below}.a", f"{below}.none")))
+
+    assert [entry.value for _, entry in rows] == [b"a-1", b"b"]

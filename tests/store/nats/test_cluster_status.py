@@ -118,6 +118,7 @@ def test_a_folder_of_a_node_says_what_it_has_and_its_role(world: RegisteredWorld
     document = status("--world", folder)
     assert document["address"] == world.address.text
     assert document["here"].pop("open_erasures")["number"] == 0
+    assert document["here"].pop("reference") is None
     assert document["here"] == {
         "folder": str(folder), "node": "a", "world": hash_text(WORLD), "stream": world.stream,
         "role": "owner", "position": 1, "seq": 1, "frame": hash_text(world.end.frame),

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from nacl.signing import SigningKey
 
-from aos.errors import BadUsage, Damage, Refused, Unavailable
+from aos.errors import BadUsage, Damage, Refused, Unavailable, located
 from aos.host.cluster.bus_asking import ask_owner, joined
 from aos.host.cluster.bus_client import PATIENCE_S, BusClient, owner_finder
 from aos.host.cluster.bus_server import client_subject, node_subject
-from aos.host.cluster.registration import WorldRegistration, find_registration
+from aos.host.cluster.registration import (
+    WorldRegistration,
+    check_in_servers,
+    find_registration,
+)
 from aos.host.door.protocol import bodies_of, raise_error, unpack
 from aos.host.door.remote import RequestWay
 from aos.host.door.way import BUSY_S, SignedState, WaitPatience, while_busy
@@ -67,8 +71,8 @@ class AddressedWorld:
 
 
 class BusWay(RequestWay):
-    """The ``Way`` to a replicated world by its address. It owns ``connection``. Used by one thread
-    at a time."""
+    """The ``Way`` to a replicated world by its address. It owns ``connection``, unless others use
+    it too (``is_shared``). Used by one thread at a time."""
 
     def __init__(
         self,
@@ -76,10 +80,14 @@ class BusWay(RequestWay):
         client: BusClient,
         world: Hash,
         *,
+        address: NatsAddress,
+        is_shared: bool = False,
         busy_s: float = BUSY_S,
         patience: WaitPatience | None = None,
     ) -> None:
         self.world = world
+        self._address = address
+        self._is_shared = is_shared
         self._connection = connection
         self._client = client
         self._busy_s = busy_s
@@ -91,7 +99,7 @@ class BusWay(RequestWay):
         if signed_state.world != self.world:
             raise Unavailable(
                 "the owner that answered has another world",
-                location=self._connection.address.text,
+                location=self._address.text,
                 expected=self.world.hex(),
                 actual=signed_state.world.hex(),
             )
@@ -129,7 +137,10 @@ class BusWay(RequestWay):
                 raise_error(answer)
             return answer
 
-        return while_busy(act, self._busy_s, self._patience)
+        try:
+            return while_busy(act, self._busy_s, self._patience)
+        except Unavailable as problem:
+            raise located(problem, self._address.text) from None
 
     def begin_marking(self) -> Begun:
         """Raises BadUsage: rows are removed in the folder of each node."""
@@ -154,13 +165,14 @@ class BusWay(RequestWay):
     def _refuse_to_collect(self) -> NoReturn:
         raise BadUsage(
             "rows are removed in the folder of each node",
-            location=self._connection.address.text,
+            location=self._address.text,
             hint="name the folder of a node: --world DIR",
         )
 
     def close(self) -> None:
-        """End the connection."""
-        self._connection.close()
+        """End the connection, unless it is shared."""
+        if not self._is_shared:
+            self._connection.close()
 
 
 def node_client(
@@ -191,10 +203,11 @@ def open_bus_writer(
     operator_key: Path | None = None,
     busy_s: float = BUSY_S,
     patience: WaitPatience | None = None,
+    connection: NatsConnection | None = None,
 ) -> Writer:
     """Open the world at an address for writing. ``operator_key`` is the file with the key that
-    signs commands. Raises as ``open_bus_way``."""
-    way = open_bus_way(address, access, busy_s=busy_s, patience=patience)
+    signs commands. ``connection`` and errors are as for ``open_bus_way``."""
+    way = open_bus_way(address, access, busy_s=busy_s, patience=patience, connection=connection)
     world = AddressedWorld(address=address, world=way.world, key_file=operator_key)
     return Writer(world, way, is_direct=False)
 
@@ -205,24 +218,32 @@ def open_bus_way(
     *,
     busy_s: float = BUSY_S,
     patience: WaitPatience | None = None,
+    connection: NatsConnection | None = None,
 ) -> BusWay:
     """Connect to the servers of an address, and look up its world. No owner is needed yet.
+    ``connection`` is one of the caller to these servers, which stays open.
 
     Raises:
-        Refused: There is no world of this name, or the servers refuse this program.
+        Refused: There is no world of this name, a node has taken it out of the servers, or the
+            servers refuse this program.
+        NameOfGroup: A group has the name.
         BadUsage: The client of NATS is not installed.
         Damage: The registration of the world cannot be read.
         Unavailable: The servers do not answer.
     """
-    connection = NatsConnection(address, access)
+    opened = NatsConnection(address, access) if connection is None else connection
     try:
-        registration = _registered(connection, address)
+        registration = registered_world(opened, address)
         client = address_client(
-            connection, stream=registration.stream, world=registration.world, patience=patience
+            opened, stream=registration.stream, world=registration.world, patience=patience
         )
-        return BusWay(connection, client, registration.world, busy_s=busy_s, patience=patience)
+        return BusWay(
+            opened, client, registration.world, address=address,
+            is_shared=connection is not None, busy_s=busy_s, patience=patience,
+        )  # fmt: skip
     except BaseException:
-        connection.close()
+        if connection is None:
+            opened.close()
         raise
 
 
@@ -248,7 +269,9 @@ def _client(
     )
 
 
-def _registered(connection: NatsConnection, address: NatsAddress) -> WorldRegistration:
+def registered_world(connection: NatsConnection, address: NatsAddress) -> WorldRegistration:
+    """Return the registration of the world at an address; its signature is not checked (CL-125).
+    Raises as ``open_bus_way``."""
     try:
         entry = find_registration(NatsBucket(connection, WORLDS, replicas=None), address.name)
     except Damage as problem:
@@ -257,6 +280,7 @@ def _registered(connection: NatsConnection, address: NatsAddress) -> WorldRegist
         raise _no_world(address) from problem
     if entry is None:
         raise _no_world(address)
+    check_in_servers(entry.registration)
     return entry.registration
 
 

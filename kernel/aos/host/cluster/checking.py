@@ -25,9 +25,10 @@ from aos.host.cluster.findings import (
     add_sync_findings,
     add_world_findings,
 )
+from aos.host.cluster.group_manifests import add_manifests_finding
 from aos.host.cluster.member_overview import add_member_findings, read_members, views_differ
 from aos.host.cluster.overview import UNCHECKED, ClusterReader, FolderOverview, WorldOverview
-from aos.host.cluster.registration import WorldRegistration
+from aos.host.cluster.registration import NameOfGroup, WorldRegistration
 from aos.store.log.nats_address import NatsAccess, NatsAddress
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
 from aos.store.log.nats_connection import NatsConnection
@@ -149,6 +150,7 @@ class ClusterCheck:
             add_world_findings(report, world, lambda name: _base_problem(reader, name))
             if world.registration.embedded_at is None:
                 self._check_end(reader, report, world)
+        self._check_groups(reader, connection, report, worlds)
         self._check_members(reader, connection, report, worlds)
         if not self.unverified_durability or self.monitors:
             kinds = [finding.kind for finding in report.findings]
@@ -174,26 +176,46 @@ class ClusterCheck:
         add_member_findings(report, overview, worlds)
 
     def _worlds(self, reader: ClusterReader, report: ClusterReport) -> Iterator[WorldOverview]:
-        names: Iterable[tuple[str, WorldRegistration | Damage]]
-        if self.address.name:
-            try:
-                names = [(self.address.name, reader.registration(self.address.name))]
-            except Damage as damage:
-                names = [(self.address.name, damage)]
-        else:
-            names = reader.registrations()
-        for number, (name, registration) in enumerate(names):
+        for number, (name, registration) in enumerate(self._registrations(reader)):
             if isinstance(registration, Damage):
-                problem = Damage(
-                    "a registration is invalid",
-                    location=f"bucket {WORLDS}, key {name}",
-                    actual=str(registration),
-                    hint="restore it from the folder of a node: aos cluster restore, or delete the "
-                    f"key if no world has this name: nats kv del {WORLDS} {name}",
-                )
-                report.add(ClusterFindingKind.REGISTRATION_INVALID, problem)
+                _add_invalid(report, name, registration)
             elif number < WORLDS_MAX:
                 yield self._world(reader, registration)
+
+    def _registrations(
+        self, reader: ClusterReader
+    ) -> Iterable[tuple[str, WorldRegistration | Damage]]:
+        """The registrations of the world, of the shards of the group, or of all worlds."""
+        name = self.address.name
+        if not name:
+            return reader.registrations()
+        try:
+            return [(name, reader.registration(name))]
+        except Damage as damage:
+            return [(name, damage)]
+        except NameOfGroup:
+            group = reader.group(name)
+            return [] if isinstance(group, Damage) else reader.shards(group)
+
+    def _check_groups(
+        self,
+        reader: ClusterReader,
+        connection: NatsConnection,
+        report: ClusterReport,
+        worlds: Sequence[WorldOverview],
+    ) -> None:
+        """Check the groups whose shards are among the worlds."""
+        name, by_name = self.address.name, {world.registration.name: world for world in worlds}
+        if name in by_name:
+            return
+        for group_name, group in [(name, reader.group(name))] if name else reader.groups():
+            if isinstance(group, Damage):
+                _add_invalid(report, group_name, group)
+                continue
+            shards = [by_name.get(shard) for shard in group.shard_names()]
+            present = [shard for shard in shards if shard is not None]
+            if len(present) == len(shards):
+                add_manifests_finding(report, connection, group, present)
 
     def _world(self, reader: ClusterReader, registration: WorldRegistration) -> WorldOverview:
         world = reader.world(registration)
@@ -255,6 +277,17 @@ class ClusterCheck:
                 return  # reported already, or about to be elected: the next check says it
         if log is not None and log.tail < position:
             add_lost_end_finding(report, world.registration.name, log, position, holder)
+
+
+def _add_invalid(report: ClusterReport, name: str, registration: Damage) -> None:
+    problem = Damage(
+        "a registration is invalid",
+        location=f"bucket {WORLDS}, key {name}",
+        actual=str(registration),
+        hint="restore it from the folder of a node: aos cluster restore, or delete the key if no "
+        f"world has this name: nats kv del {WORLDS} {name}",
+    )
+    report.add(ClusterFindingKind.REGISTRATION_INVALID, problem)
 
 
 def _base_problem(reader: ClusterReader, stream: str) -> AosError | None:

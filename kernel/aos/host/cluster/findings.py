@@ -59,6 +59,7 @@ class ClusterFindingKind(enum.Enum):
     LOG_LOST_END = "log_lost_end"
     BASE_MISSING = "base_missing"
     BEAT_INVALID = "beat_invalid"
+    MANIFESTS_DIFFER = "manifests_differ"
     OWNER_MISSING = "owner_missing"
     OWNER_SILENT = "owner_silent"
     STANDBY_SILENT = "standby_silent"
@@ -77,6 +78,12 @@ class ClusterFinding:
     exit_code: int
 
 
+def exit_code_of(codes: Iterable[int]) -> int:
+    """Return the exit code of a check by those of its findings (CL-177)."""
+    known_codes = set(codes)
+    return next((code for code in (3, 1, 2, 4) if code in known_codes), 0)
+
+
 @dataclass(slots=True)
 class ClusterReport:
     """The findings, and the names of the worlds whose signatures were not checked, because their
@@ -90,8 +97,7 @@ class ClusterReport:
     def exit_code(self) -> int:
         """0 without findings; else 3 if something is damaged, 1 if a setting must be changed, 4 if
         a server or a node does not answer."""
-        codes = {finding.exit_code for finding in self.findings}
-        return next((code for code in (3, 1, 2, 4) if code in codes), 0)
+        return exit_code_of(finding.exit_code for finding in self.findings)
 
     def add(self, kind: ClusterFindingKind, problem: AosError) -> None:
         """Add a finding, whose text is that of an error."""

@@ -33,6 +33,10 @@ class GroupRegistration(SignedValue):
     name: str
     worlds: tuple[Hash, ...]
 
+    def shard_names(self) -> list[str]:
+        """The names under which the shards are registered, in order."""
+        return [f"{self.name}-{shard_name(index)}" for index in range(len(self.worlds))]
+
     def _fields(self) -> list[Value]:
         return [GROUP_FORM, self.name, list(self.worlds)]
 

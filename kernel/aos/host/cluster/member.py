@@ -42,6 +42,8 @@ from aos.host.cluster.world_nodes import WorldNodes, read_nodes
 from aos.host.folder.folder import WORLD_KEY, read_key
 from aos.host.stamps import Sources
 from aos.store.log.bucket import (
+    BATCHES,
+    POSITIONS,
     RESERVED,
     Bucket,
     BucketConflict,
@@ -265,7 +267,7 @@ class ClusterMember:
             {name: entry.revision for name, (_, entry) in rows.items()},
             round(self._settings.now_s() * SECOND_NS),
         )
-        entries = dict(self._worlds.entries())
+        entries = dict(self._worlds.entries(without=(POSITIONS, BATCHES)))
         is_first = not self._keyed_worlds and not self._without_key
         self._find_keys(entries)
         if is_first and self._keyed_worlds:

@@ -116,6 +116,20 @@ class WorldMover:
             Unavailable: The node is behind, or the owner does not answer in time. No node owns the
                 world. Another one took over.
         """
+        end_s = time.monotonic() + timeout_s
+        moved = self.begin(node, timeout_s=timeout_s, report=report)
+        if moved.is_moved:
+            self._await_owner(node, moved.former, end_s)
+        return moved
+
+    def begin(
+        self,
+        node: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> WorldMove:
+        """As ``move``, but do not wait until ``node`` owns the world: its owner has called it."""
         registration = self._registration
         check_in_servers(registration)
         members = living_members(self._beats, self._now_ns())
@@ -140,8 +154,6 @@ class WorldMover:
             )  # fmt: skip
             asking.result()
         self._keep(node, members)
-        if former.node != node:
-            self._await_owner(node, former.node, end_s)
         return WorldMove(
             name=registration.name, node=node, former=former.node, is_kept=bool(members)
         )

@@ -17,8 +17,9 @@ from aos.core.journal.frame import NO_FRAME
 from aos.core.journal.identity import world_id
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis
-from aos.errors import AosError, BadUsage, Damage
+from aos.errors import AosError, BadUsage, Damage, Refused
 from aos.host.cluster.beat import Beat, unchecked_beat
+from aos.host.cluster.group_registration import GroupRegistration, find_group_registration
 from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.registration import NameOfGroup, WorldRegistration, read_registration
 from aos.host.folder.folder import open_folder
@@ -115,11 +116,41 @@ class ClusterReader:
 
     def registrations(self) -> Iterator[tuple[str, WorldRegistration | Damage]]:
         """Yield the registration of each name, or why it is none. Raises BucketUnreachable."""
-        for name, entry in [] if self._worlds is None else self._worlds.entries():
-            if name.startswith(f"{RESERVED}."):
-                continue  # of members and operators
+        worlds = self._worlds
+        # The others are those of members, of operators, and of fronts.
+        for name, entry in [] if worlds is None else worlds.entries(without=(RESERVED,)):
             with contextlib.suppress(NameOfGroup):  # its shards have registrations of their own
                 yield name, _registration(name, entry)
+
+    def groups(self) -> Iterator[tuple[str, GroupRegistration | Damage]]:
+        """Yield the registration of each group, or why it is none. Raises BucketUnreachable."""
+        for name, entry in [] if self._worlds is None else self._worlds.entries():
+            try:
+                if not name.startswith(f"{RESERVED}."):
+                    read_registration(entry.value)
+            except NameOfGroup:
+                yield name, self.group(name)
+            except Damage:
+                continue  # the registration of a world
+
+    def group(self, name: str) -> GroupRegistration | Damage:
+        """Return the registration of a group, or why it is none. Raises BucketUnreachable."""
+        try:
+            group = None if self._worlds is None else find_group_registration(self._worlds, name)
+        except (Damage, Refused) as problem:
+            return Damage(str(problem))
+        return (
+            Damage("the registration of a group is gone", location=name) if group is None else group
+        )
+
+    def shards(self, group: GroupRegistration) -> Iterator[tuple[str, WorldRegistration | Damage]]:
+        """Yield the registration of each shard of a group, or why it is none. Raises
+        BucketUnreachable."""
+        for name in group.shard_names():
+            try:
+                yield name, self.registration(name)
+            except (Damage, BadUsage, NameOfGroup) as problem:
+                yield name, Damage(str(problem))
 
     def registration(self, name: str) -> WorldRegistration:
         """Return the registration of a name.

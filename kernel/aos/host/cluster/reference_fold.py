@@ -10,6 +10,7 @@ from aos.core.snapshot.load import in_format_of
 from aos.core.snapshot.take import take
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
+from aos.host.door.following import ReferenceFigures
 from aos.store.lmdb_store import LmdbStore
 from aos.store.rows import SnapshotRow
 from aos.store.store import head_of
@@ -28,6 +29,11 @@ class ReferenceProgress:
     compared: int = 0
     skipped: int = 0
     difference: str | None = None
+
+    @property
+    def figures(self) -> ReferenceFigures:
+        """The same for the followers of the process."""
+        return ReferenceFigures(behind=self.behind, differs=self.difference is not None)
 
     def to_document(self) -> dict[str, Any]:
         """The document of the status of a node."""

@@ -361,6 +361,9 @@ class Replica:
             check_place(self._log, self._place(), location=self.store.location)
         except LogUnreachable:
             return False
+        if self.store.end.seq == 0:
+            self.reason = "the log does not show the first record of the world yet"
+            return False
         if self._known_end.is_ahead():
             return False
         world, sources = self.intake.world, self._settings.sources

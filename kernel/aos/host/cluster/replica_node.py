@@ -31,6 +31,7 @@ from aos.host.cluster.following import EntryIntake, Fetch, no_others
 from aos.host.cluster.joining import join_again, needs_join, ready_node
 from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.loop import NodeLoop, OwnerTerm
+from aos.host.cluster.reference_fold import ReferenceProgress
 from aos.host.cluster.reference_watch import ReferenceWatch
 from aos.host.cluster.registration import find_registration, registered
 from aos.host.cluster.replica import NodeView, Replica, ReplicaSettings, Role
@@ -129,6 +130,11 @@ class ReplicaNode:
         """The description of this node, with the stream that it uses now. Any thread may ask."""
         return self._replica
 
+    @property
+    def reference(self) -> ReferenceProgress | None:
+        """How far the reference has compared the journal; None without it. Any thread may ask."""
+        return None if self._reference is None else self._reference.progress
+
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
@@ -170,7 +176,7 @@ class ReplicaNode:
         assert store is not None, "open before the first term"
         return NodeView(
             role=Role.OWNING, stream=self._replica.stream, end=store.end, dead=store.dead,
-            reference=None if self._reference is None else self._reference.progress,
+            reference=self.reference,
         )  # fmt: skip
 
     def _run(self) -> None:

@@ -99,12 +99,32 @@ class LiveFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceFigures:
+    """How far the reference has compared the journal of a standby: it is ``behind`` so many
+    records, and ``differs`` is whether it has found a difference (CL-285, CL-286)."""
+
+    behind: int
+    differs: bool
+
+    def to_message(self) -> dict[str | int, Value]:
+        """Encode them for a follower."""
+        return {"behind": self.behind, "differs": self.differs}
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> ReferenceFigures:
+        """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
+        values = dict(message)
+        return cls(behind=field(values, "behind", int), differs=field(values, "differs", bool))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlace:
     """The place of a node in its replicated world, as the followers of its process get it (CL-201).
 
     ``term`` counts the terms in which this process owns the world; None while it follows another
     node. ``owner`` is the node that owns the world, None if none does. ``lag`` is the number of
     messages of the log that this node is behind, and ``reason`` why it cannot read the log now.
+    ``reference`` is None on a node without the reference.
     """
 
     node: str
@@ -112,6 +132,7 @@ class ReplicaPlace:
     term: int | None
     lag: int
     reason: str | None
+    reference: ReferenceFigures | None = None
 
     @property
     def role(self) -> str:
@@ -120,17 +141,26 @@ class ReplicaPlace:
 
     def to_message(self) -> dict[str | int, Value]:
         """Encode it for a follower."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        message: dict[str | int, Value] = {
+            part.name: getattr(self, part.name) for part in fields(self)
+        }
+        message["reference"] = None if self.reference is None else self.reference.to_message()
+        return message
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> ReplicaPlace:
         """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
         values = dict(message)
+        figures = values.get("reference")
         optional: dict[str, Any] = {
             name: None if values.get(name) is None else field(values, name, kind)
             for name, kind in (("owner", str), ("term", int), ("reason", str))
         }
-        return cls(node=field(values, "node", str), lag=field(values, "lag", int), **optional)
+        return cls(
+            node=field(values, "node", str), lag=field(values, "lag", int),
+            reference=None if figures is None else ReferenceFigures.from_message(figures),
+            **optional,
+        )  # fmt: skip
 
 
 class Measured(Protocol):

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 from aos.closable import Closable
 from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import EventInput
 from aos.host.door.writer import BATCH_ITEMS, Item, Writer, spell
-from aos.host.folder.group import GroupFolder, shard_name
+from aos.host.folder.group import shard_name
 from aos.manifest.effective import Effective
 from aos.manifest.shards import EVERY, shard_of_event, without_shard
 
@@ -26,16 +25,14 @@ DIFFERENT: Final = "the manifests of this group's shards differ: a manifest is b
 class GroupWriter(Closable):
     """Sends events to the shards of a group. Used by one thread.
 
-    ``open_shard`` opens the writer of a shard's folder. A shard is opened once an event goes to it;
-    shard 0, whose manifest decides where events go, is always opened.
+    ``open_shard`` opens the writer of the shard with an index. A shard is opened once an event goes
+    to it; shard 0, whose manifest decides where events go, is always opened.
     """
 
     def __init__(
-        self,
-        group: GroupFolder,
-        open_shard: Callable[[Path], AbstractContextManager[Writer]],
+        self, shards: int, open_shard: Callable[[int], AbstractContextManager[Writer]]
     ) -> None:
-        self.group = group
+        self.shards = shards
         self._open_shard = open_shard
         self._stack = ExitStack()
         self._writers: dict[int, Writer] = {}
@@ -46,7 +43,7 @@ class GroupWriter(Closable):
         """Return the manifest in force in shard 0, which is the first to get a new one.
 
         Raises:
-            AosError: As ``GroupFolder.shard``, ``open_writer`` and ``Writer.signed_state``.
+            AosError: As ``open_shard`` and ``Writer.signed_state``.
         """
         return self._writer(0).signed_state().manifest
 
@@ -63,9 +60,9 @@ class GroupWriter(Closable):
             AosError: As ``manifest`` and ``Writer.send``. It is unknown which events of the current
                 batch were admitted: those with submission ids may be sent again.
         """
-        with ThreadPoolExecutor(self.group.shards) as pool:
+        with ThreadPoolExecutor(self.shards) as pool:
             left = iter(items)
-            while batch := list(islice(left, batch_items * self.group.shards)):
+            while batch := list(islice(left, batch_items * self.shards)):
                 yield from self._send(pool, batch, batch_items)
 
     def _send(
@@ -98,8 +95,8 @@ class GroupWriter(Closable):
         if manifest is None or not isinstance(spelt, EventInput):
             return item, (0,)
         encoded = Item(schema=item.schema, value=spelt.value, submission_id=item.submission_id)
-        shard = shard_of_event(manifest, item.schema, spelt.value, self.group.shards)
-        return encoded, range(self.group.shards) if shard == EVERY else (shard,)
+        shard = shard_of_event(manifest, item.schema, spelt.value, self.shards)
+        return encoded, range(self.shards) if shard == EVERY else (shard,)
 
     def _judged(self, shard: int, answer: Answer, manifest: Effective | None) -> Answer:
         if not isinstance(answer, Refusal) or answer.rule is Rule.WORLD_IS_BUSY:
@@ -113,8 +110,7 @@ class GroupWriter(Closable):
 
     def _writer(self, shard: int) -> Writer:
         if shard not in self._writers:
-            path = self.group.shard(shard).path
-            self._writers[shard] = self._stack.enter_context(self._open_shard(path))
+            self._writers[shard] = self._stack.enter_context(self._open_shard(shard))
         return self._writers[shard]
 
     def close(self) -> None:

@@ -66,6 +66,9 @@ FRESH_S: Final = 60.0
 SILENCE_S: Final = 15.0
 """Seconds without a message after which a stream is made again: the world sends one each second."""
 
+CLUSTER_S: Final = 30.0
+"""Seconds within which servers are asked about a cluster, or a world is moved."""
+
 CLOSED: Final = "the connection to the world was closed"
 
 T = TypeVar("T")
@@ -243,6 +246,11 @@ class Link:
     async def status(self) -> Message:
         """Return the figures of the world, as ``status`` on the socket answers them."""
         return await self._ask({"op": "status"})
+
+    async def cluster(self, op: str, **fields: Value) -> Message:
+        """Ask the process of a node of a replicated world about its cluster: one of ``CLUSTER_OPS``
+        (CL-320)."""
+        return await self._ask({"op": op, **fields}, answer_s=CLUSTER_S)
 
     async def work(self) -> Message:
         """Return the effects that the process runs, and its tasks, as ``work`` answers them."""

@@ -26,7 +26,15 @@ from aos.host.door.collect_requests import BEAT_S, CollectRequests
 from aos.host.door.deliveries import read_deliveries
 from aos.host.door.delivery_targets import DeliverySources
 from aos.host.door.following import Followers, ReplicaPlace
-from aos.host.door.front_requests import AskFront, no_front, term_is_over
+from aos.host.door.front_requests import (
+    CLUSTER_OPS,
+    KEPT_OPS,
+    AskCluster,
+    AskFront,
+    no_cluster,
+    no_front,
+    term_is_over,
+)
 from aos.host.door.governance_messages import proposal_row, read_governance
 from aos.host.door.listener import (
     CONNECTIONS_MAX,
@@ -96,8 +104,13 @@ OPS: Final = (  # H-53
     "work",
     "fresh",
     "http",
+    *CLUSTER_OPS,
+    *KEPT_OPS,
     "stop",
 )
+
+_REPLICA_OPS = ("fresh", "http", "hand_over", *CLUSTER_OPS, *KEPT_OPS)
+"""Those about a replicated world."""
 
 Fields = Mapping[str, Value]
 
@@ -108,14 +121,15 @@ class ReplicaService:
 
     ``place`` returns the place of the node, with the number of the term. ``fresh`` returns the last
     record of the world. ``front`` has the front of this node answer a request, and is None without
-    a front. ``hand_over`` hands the world over to a node. ``is_ending`` is whether the process ends
-    with this term.
+    a front. ``hand_over`` hands the world over to a node, and ``cluster`` answers about its
+    cluster. ``is_ending`` is whether the process ends with this term.
     """
 
     place: Callable[[], ReplicaPlace]
     fresh: Callable[[], Awaitable[int]]
     front: AskFront | None
     hand_over: Callable[[str], Future[None]]
+    cluster: AskCluster
     is_ending: Callable[[], bool]
 
 
@@ -283,7 +297,7 @@ class Server:
                 return self._status()
             case "work":
                 return self._work()
-            case "fresh" | "http" | "hand_over":
+            case op if op in _REPLICA_OPS:
                 return await self._of_replica(request)
             case "stop":
                 self._stop()
@@ -401,12 +415,17 @@ class Server:
 
     async def _of_replica(self, request: Message) -> Fields:
         """Answer with the last record that the world has acknowledged (CL-203), or with the answer
-        of this node's front to a request of another node's (CL-210); or hand the world over."""
+        of this node's front to a request of another node's (CL-210); or hand the world over, or
+        answer about the cluster (CL-320, CL-330)."""
         replica, op = self._replica, request.get("op")
         if op == "fresh":
             return await self._head() if replica is None else {"head": await replica.fresh()}
         if replica is None:
-            raise BadUsage(f"{op}: only the nodes of a replicated world take this request")
+            raise no_cluster(op)
+        if op in KEPT_OPS:
+            self._check_term(request)
+        if op in CLUSTER_OPS or op in KEPT_OPS:
+            return await replica.cluster(request)
         if op == "hand_over":
             node = field(request, "to", str)
             await asyncio.wrap_future(replica.hand_over(node))

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aos.errors import BadUsage, Damage, Refused, Unavailable
-from aos.host.folder.folder import GROUP_FILE, WORLD_FILE, JsonFile, WorldFolder, open_folder
+from aos.host.folder.folder import (
+    GROUP_FILE,
+    WORLD_FILE,
+    JsonFile,
+    WorldFolder,
+    is_replicated,
+    open_folder,
+)
 from aos.manifest.placement import Shard
 from aos.shell_text import shell_word
 from aos.values.digests import Hash, hash_text, parse_hash
@@ -39,6 +46,23 @@ def check_shards(shards: int) -> None:
         raise BadUsage(
             "--shards", expected=f"a number from {SHARDS_MIN} to {SHARDS_MAX}", actual=str(shards)
         )
+
+
+class GroupShards(Protocol):
+    """The shards of a group: those of a ``GroupFolder``, or those that are known by its address.
+    ``path`` is that of the group, for messages."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def shards(self) -> int: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def location(self, index: int) -> Path:
+        """Where a command finds the world of a shard: its folder, or its address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +115,28 @@ class GroupFolder:
                 "belongs here",
             )
         return folder
+
+    def location(self, index: int) -> Path:
+        """See ``GroupShards``. Raises as ``shard``."""
+        return self.shard(index).path
+
+    def are_replicated(self) -> bool:
+        """Whether the shards are replicated worlds. Opens none of them.
+
+        Raises:
+            Unavailable: Some are and some are not: ``aos adopt`` was interrupted (CL-308).
+        """
+        replicated = [name for name in self.names if is_replicated(self.path / name)]
+        if replicated and len(replicated) < self.shards:
+            raise Unavailable(
+                "some shards of this group are replicated, and the others are embedded",
+                location=str(self.path),
+                expected="all of them, or none",
+                actual=f"{', '.join(replicated)} of {self.shards} are replicated",
+                hint="aos adopt --store, or aos adopt --embedded, was interrupted: run the same "
+                "command again",
+            )
+        return bool(replicated)
 
     def folders(self) -> tuple[WorldFolder, ...]:
         """Open the folders of all shards. Raises as ``shard``."""

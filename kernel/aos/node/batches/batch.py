@@ -3,11 +3,14 @@
 
     items         a line for each item, written once, before the batch begins
     batch.json    order, status and counts; replaced after each group of items, and synced
+
+Of a replicated world, its bucket has the order, the status and the counts instead.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +27,7 @@ from aos.read.views.cell_selection import CellSelection
 from aos.read.views.record_view import Document
 from aos.read.views.view import View
 from aos.store.plain_files import PlainFolder
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash
 
 CANCEL_EFFECTS: Final = "cancel-effects"
 SEND_EVENTS: Final = "send"
@@ -75,7 +78,8 @@ class BatchJob:
 
     ``next`` is the index of the first item that is not finished, ``seq`` the last record before the
     items that may be in progress. ``refused`` counts the items that the world refused; the first
-    are in ``refusals``. ``problem`` says why the batch waits or has failed.
+    are in ``refusals``. ``problem`` says why the batch waits or has failed. Of a replicated world,
+    its items were listed as of the record ``listed``, and have the digest ``items_digest``.
     """
 
     id: str
@@ -90,6 +94,8 @@ class BatchJob:
     refusals: tuple[Mapping[str, Any], ...] = ()
     problem: str | None = None
     ended_ns: int | None = None
+    listed: int = 0
+    items_digest: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -176,7 +182,7 @@ class BatchFiles:
         with self._open_batches(make=True) as batches, batches.inner(batch.id, make=True) as folder:
             for name in (_BATCH, _ITEMS):
                 folder.remove(name)
-            folder.put(_ITEMS, "".join(f"{line}\n" for line in lines).encode())
+            folder.put(_ITEMS, _text_of(lines))
             _put_state(folder, batch)
             batches.sync()
 
@@ -184,6 +190,30 @@ class BatchFiles:
         """Replace the state of a batch. It is durable on return."""
         with self._open_batches() as batches, batches.inner(batch.id) as folder:
             _put_state(folder, batch)
+
+    def keep_items(self, id: str, lines: Sequence[str]) -> None:
+        """Write the lines of the items of a batch. They are durable on return."""
+        with self._open_batches(make=True) as batches, batches.inner(id, make=True) as folder:
+            folder.remove(_ITEMS)
+            folder.put(_ITEMS, _text_of(lines))
+            batches.sync()
+
+    def lines(self, id: str) -> list[str]:
+        """The lines of the items of a batch. Raises UnicodeDecodeError, too."""
+        with self._open_batches() as batches, batches.inner(id) as folder:
+            return folder.read(_ITEMS, _ITEMS_BYTES_MAX).decode().splitlines()
+
+    def remove_state(self, id: str) -> None:
+        """Remove the state of a batch, and leave its items."""
+        with self._open_batches() as batches, batches.inner(id) as folder:
+            folder.remove(_BATCH)
+
+    def remove_items(self, ids: Iterable[str]) -> None:
+        """Remove the items of batches, where there are some."""
+        with contextlib.suppress(FileNotFoundError), self._open_batches() as root:
+            for id in ids:
+                with contextlib.suppress(FileNotFoundError), root.inner(id) as folder:
+                    folder.remove(_ITEMS)
 
     def load(self) -> tuple[list[BatchJob], list[str]]:
         """All batches by time, and the names of those that are damaged."""
@@ -213,9 +243,7 @@ class BatchFiles:
             Damage: The file is not as it was written.
         """
         try:
-            with self._open_batches() as batches, batches.inner(batch.id) as folder:
-                lines = folder.read(_ITEMS, _ITEMS_BYTES_MAX).decode().splitlines()
-            items = [BatchItem.from_line(line) for line in lines]
+            items = [BatchItem.from_line(line) for line in self.lines(batch.id)]
         except (ValueError, FileNotFoundError) as error:
             raise Damage(f"the items of batch {batch.id} are damaged") from error
         if len(items) != batch.total:
@@ -244,6 +272,24 @@ def stop_batches(folder: WorldFolder, now_ns: int) -> None:
     for batch in files.load()[0]:
         if not batch.is_over:
             files.save(batch.ended("stopped", now_ns, "the world was adopted as a copy"))
+
+
+def _text_of(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def digest_of_items(lines: Sequence[str]) -> str:
+    """The digest of the items of a batch: two lists have the same one if they are equal."""
+    return content_hash(_text_of(lines)).hex()
+
+
+def order_query(order: BatchOrder) -> dict[str, Any]:
+    """The query of ``batch_items`` for an order, without ``aliases``."""
+    fields = {
+        "action": order.action, "workflow": order.workflow, "where": order.where,
+        "effect": order.effect,
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _put_state(folder: PlainFolder, batch: BatchJob) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from aos.core.decide.admit import admit_event
@@ -19,6 +20,8 @@ from aos.node.batches.batch import (
     BatchItem,
     BatchJob,
     BatchOrder,
+    digest_of_items,
+    order_query,
 )
 from aos.node.batches.batch_runner import PLACEHOLDER, RUNNING_MAX, Batches, event_item
 from aos.node.calls import ApiCall, ApiReply
@@ -65,17 +68,22 @@ async def begin_batch(services: Services, call: ApiCall) -> ApiReply:
             )  # fmt: skip
     await services.follower.advance_to()
     seq = services.follower.seq
-    query = {**_query(order), "aliases": services.index.settings}
+    query = {**order_query(order), "aliases": services.index.settings}
+    if services.is_replica:
+        query["at"] = seq  # so that any node lists the same items (CL-336)
     document = await services.readers.document(LIST_BATCH_ITEMS.name, query, None)
     lines = document["items"]
     batch = BatchJob(
         id=id, order=order, created_ns=time.time_ns(), token=call.caller.name,
         total=len(lines), seq=seq,
     )  # fmt: skip
+    if services.is_replica:
+        batch = replace(batch, listed=seq, items_digest=digest_of_items(lines))
     _check_event(services, batch, lines)
     if is_dry:
         first = [_item_document(services, BatchItem.from_line(line)) for line in lines]
         return ApiReply(document={"total": len(lines), "first": first[:FIRST_SHOWN]})
+    batches.check(batch)
     if (earlier := batches.get(id)) is not None:  # sent again while its cells were listed
         return _repeated_answer(earlier, order)
     try:
@@ -171,14 +179,6 @@ def _check_placeholders(value: object, path: str) -> None:
 
 def _invalid(detail: str) -> Problem:
     return Problem(400, "body_is_invalid", detail)
-
-
-def _query(order: BatchOrder) -> dict[str, Any]:
-    fields = {
-        "action": order.action, "workflow": order.workflow, "where": order.where,
-        "effect": order.effect,
-    }  # fmt: skip
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _check_event(services: Services, batch: BatchJob, lines: list[str]) -> None:

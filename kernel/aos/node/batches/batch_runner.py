@@ -26,16 +26,16 @@ from aos.node.batches.batch import (
     COMMANDS,
     DONE,
     FAILED,
-    KEPT_MAX,
     REFUSALS_KEPT,
     RUNNING,
     SEND_EVENTS,
     STOPPED,
-    BatchFiles,
     BatchItem,
     BatchJob,
 )
+from aos.node.batches.shared_batches import BatchStore
 from aos.node.events import sent_events
+from aos.node.position_file import PositionMovedError
 from aos.node.problems import Problem, text_for_clients
 from aos.node.rates import interval_of
 from aos.read.lens.ports import first_kept
@@ -63,10 +63,12 @@ _NOT_SIGNED: Final = "this node signs no commands (start it with --operator-key 
 class Batches:
     """The batches of a node. Used from one event loop."""
 
-    def __init__(self, services: Services, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, services: Services, report: Callable[[str], None], store: BatchStore
+    ) -> None:
         self._services = services
         self._report = report
-        self._files = BatchFiles(services.folder)
+        self._store = store
         self._batches: dict[str, BatchJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stops: dict[str, asyncio.Event] = {}
@@ -76,7 +78,7 @@ class Batches:
 
     async def run(self) -> None:
         """Load the batches, continue those in progress, and run until cancelled."""
-        jobs, damaged = await asyncio.to_thread(self._files.load)
+        jobs, damaged = await self._loaded()
         for name in damaged:
             self._report(f"batch {name}: its file is damaged; it does not continue")
         self._batches = {job.id: job for job in jobs}
@@ -92,6 +94,22 @@ class Batches:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    async def _loaded(self) -> tuple[list[BatchJob], list[str]]:
+        """The batches that are kept. Servers that do not answer are asked again."""
+        is_reported = False
+        while True:
+            try:
+                return await self._store.load()
+            except Unavailable as problem:
+                if not is_reported:
+                    self._report(f"batches: they cannot be read: {problem}")
+                is_reported = True
+                await asyncio.sleep(PAUSE_S)
+
+    def check(self, batch: BatchJob) -> None:
+        """Check that a batch can be kept. Raises: Problem: It is too large (413)."""
+        self._store.check(batch)
+
     @property
     def in_progress(self) -> int:
         """Batches that are running."""
@@ -106,19 +124,18 @@ class Batches:
         return self._batches.get(id)
 
     async def begin(self, batch: BatchJob, lines: Sequence[str]) -> None:
-        """Keep a new batch, and run it. Raises OSError; then there is no batch."""
+        """Keep a new batch, and run it. Raises OSError or AosError; then there is no batch, but one
+        that the servers of a replicated world may have."""
         over = [job for job in self._batches.values() if job.is_over]
-        surplus = over[: max(0, len(self._batches) + 1 - KEPT_MAX)]
+        surplus = over[: max(0, len(self._batches) + 1 - self._store.kept_max)]
         self._batches[batch.id] = batch
         try:
-            await asyncio.to_thread(self._files.begin, batch, lines)
-        except OSError:
+            await self._store.begin(batch, lines, surplus)
+        except (OSError, AosError):
             del self._batches[batch.id]
             raise
-        if surplus:
-            await asyncio.to_thread(self._files.remove, surplus)
-            for job in surplus:
-                self._batches.pop(job.id, None)
+        for job in surplus:
+            self._batches.pop(job.id, None)
         self._start(batch, is_new=True)
 
     async def stop(self, id: str) -> BatchJob:
@@ -140,14 +157,17 @@ class Batches:
         self._stops.pop(id, None)
 
     async def _save(self, batch: BatchJob) -> None:
-        """Replace the state of a batch. A disk without room is waited for: until it is saved, no
-        further item begins."""
+        """Replace the state of a batch. A disk without room, or servers that do not answer, are
+        waited for: until it is saved, no further item begins. Raises PositionMovedError."""
         pause_s = PAUSE_S
         while True:
             try:
-                await asyncio.to_thread(self._files.save, batch)
-            except OSError as error:
-                self._note(batch.id, f"its file cannot be written: {error.strerror}")
+                await self._store.save(batch)
+            except PositionMovedError:
+                raise
+            except (OSError, AosError) as error:
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                self._note(batch.id, f"its state cannot be kept: {reason}")
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_S_MAX)
             else:
@@ -165,8 +185,10 @@ class Batches:
     async def _run_one(self, id: str, *, is_new: bool) -> None:
         batch = self._batches[id]
         try:
-            items = await asyncio.to_thread(self._files.items, batch)
+            items = await self._store.items(batch)
             await self._run_groups(batch, items, is_new=is_new)
+        except PositionMovedError as problem:
+            self._report(f"batch {id}: {problem}; this node leaves it")
         except Damage as problem:
             self._report(f"batch {id}: {problem}")
             text = text_for_clients(problem, self._services.folder.path)

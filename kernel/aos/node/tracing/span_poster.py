@@ -3,13 +3,15 @@
     DIR/node/tracing/otlp.json     0600: the record that comes next; attempts of open effects
 
 Spans leave about a second after their records, so that the sender's context of an event is known by
-then. After a crash the last batch may be exported again: its spans have the same ids.
+then. After a crash the last batch may be exported again: its spans have the same ids. Of a
+replicated world, the position is in its bucket, too, so that the next owner's node continues there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +23,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.errors import EXCERPT_CHARACTERS_MAX, AosError, BadUsage
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
-from aos.node.position_file import PositionFile
+from aos.node.position_file import PositionFile, PositionMovedError, SharedPosition
 from aos.node.tracing.record_spans import Caller, EventCallers, RecordSpan, RecordSpans, SpanEvent
 from aos.read.lens.ports import first_kept
 from aos.read.views.view import View
@@ -33,6 +35,12 @@ from aos.worker.worker_secrets import SecretValue
 
 FOLDER: Final = "tracing"
 NAME: Final = "otlp"
+READER: Final = f"{FOLDER}/{NAME}"
+"""Its name among the readers of a world (CL-330)."""
+
+SHARED_BYTES_MAX: Final = 48 * 1024
+"""Bytes of attempts that are kept in the bucket: the newest. Spans of effects that had others lack
+them after a takeover."""
 
 WINDOW: Final = 128
 """Records that are read without a pause for other requests."""
@@ -124,6 +132,7 @@ class SpanPoster:
         self._reported_problem: str | None = None
         self._view: View | None = None
         self._spans: RecordSpans | None = None
+        self._shared: SharedPosition | None = None
 
     def traceparent(self, intent: Hash) -> str:
         """The trace context of an effect, for the worker that carries it out.
@@ -133,12 +142,14 @@ class SpanPoster:
         """
         return self._now().traceparent(intent)
 
-    async def run(self) -> None:
-        """Export spans until cancelled.
+    async def run(self, shared: SharedPosition | None = None) -> None:
+        """Export spans until cancelled. ``shared`` is the position of a replicated world.
 
         Raises:
+            PositionMovedError: Another node has exported further.
             AosError: The position or the world cannot be read.
         """
+        self._shared = shared
         await self._follower.advance_to()
         saved = await self._begun()
         while True:
@@ -157,7 +168,7 @@ class SpanPoster:
                     await self._accepted(batch)
                 self.position = following
                 if batch or self.position - saved >= 10 * WINDOW:
-                    await asyncio.to_thread(self._file.save, self._document())
+                    await self._save()
                     saved = self.position
             await self._follower.wait_past(self.position - 1, WAIT_S)
 
@@ -166,10 +177,10 @@ class SpanPoster:
         self._exporter.close()
 
     async def _begun(self) -> int:
-        """Go to the position of the file, or to the next record, which is saved."""
+        """Go to the position that is kept, or to the next record, which is saved."""
         follower, spans = self._follower, self._now()
         try:
-            document = await asyncio.to_thread(self._file.load)
+            document, are_equal = await self._loaded()
             spans.attempts.clear()
             spans.attempts.update(_attempts(document))
             position = None if document is None else int(document["seq"])
@@ -193,9 +204,31 @@ class SpanPoster:
                 "and are not exported"
             )
             self.position = oldest_seq
-        if self.position != position:
-            await asyncio.to_thread(self._file.save, self._document())
+        if self.position != position or not are_equal:
+            await self._save()
         return self.position
+
+    async def _loaded(self) -> tuple[Mapping[str, Any] | None, bool]:
+        """The document of the later one of the positions that are kept, and whether all of them are
+        equal. Raises as ``PositionFile.load``."""
+        document = await asyncio.to_thread(self._file.load)
+        if self._shared is None:
+            return document, True
+        kept = await self._shared.load()
+        if kept is None:
+            return document, False
+        seq, _, attempts = kept
+        seq_of_file = None if document is None else int(document["seq"])
+        if seq_of_file is not None and seq_of_file >= seq:
+            return document, seq_of_file == seq
+        return {"seq": seq, "attempts": json.loads(attempts)}, False
+
+    async def _save(self) -> None:
+        """Keep the position: in the bucket first, so that the file is never ahead of it."""
+        document = self._document()
+        if self._shared is not None:
+            await self._shared.save(document["seq"], more=newest_attempts(document["attempts"]))
+        await asyncio.to_thread(self._file.save, document)
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -281,6 +314,18 @@ async def _exported(
     return await ended
 
 
+def newest_attempts(attempts: Mapping[str, Any], bytes_max: int = SHARED_BYTES_MAX) -> bytes:
+    """Return the last of these attempts as JSON, as many as fit, in their order."""
+    kept: list[tuple[str, Any]] = []
+    size = 2
+    for intent, events in reversed(list(attempts.items())):
+        size += len(json.dumps({intent: events}).encode())
+        if size > bytes_max:
+            break
+        kept.append((intent, events))
+    return json.dumps(dict(reversed(kept))).encode()
+
+
 def _attempts(document: Mapping[str, Any] | None) -> dict[Hash, list[SpanEvent]]:
     """Read the attempts of open effects. Raises KeyError, TypeError, ValueError, AttributeError."""
     if document is None:
@@ -293,11 +338,17 @@ def _attempts(document: Mapping[str, Any] | None) -> dict[Hash, list[SpanEvent]]
     }
 
 
-async def keep_exporting(poster: SpanPoster, report: Callable[[str], None]) -> None:
-    """Run a poster for ever; a problem with the world's files is reported, and tried again."""
+async def keep_exporting(
+    poster: SpanPoster, report: Callable[[str], None], shared: SharedPosition | None = None
+) -> None:
+    """Run a poster for ever; a problem with the world's files is reported, and tried again. One
+    whose position another node has moved continues there."""
     while True:
         try:
-            await poster.run()
+            await poster.run(shared)
+        except PositionMovedError:
+            await asyncio.sleep(PAUSE_S)
+            continue
         except (AosError, OSError) as problem:
             report(f"spans: {problem}")
         await asyncio.sleep(PAUSE_S_MAX)

@@ -30,6 +30,7 @@ from typing import Any, Final
 from aos.errors import AosError, BadUsage, Refused
 from aos.host.executors.supervisor import BACKOFF_S, BACKOFF_S_MAX, QUICK_DEATHS_MAX, QUICK_S
 from aos.host.executors.task import Report
+from aos.host.folder.folder import is_replicated
 from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.node.worlds.mounted_world import REST
@@ -346,10 +347,10 @@ class HostedWorld:
 
     def _fall_asleep(self, ended: dict[str, Any]) -> None:
         """Keep how the world ended, unless it has work to do: then the next start of the node
-        starts it."""
-        mark = self._hosting.folder.mark(self.name)
-        asleep = None
-        if mark is not None and not ended["has_work"]:
+        starts it. A node of a replicated world always has: it follows (CL-310)."""
+        folder = self._hosting.folder
+        mark, asleep = folder.mark(self.name), None
+        if mark is not None and not (ended["has_work"] or is_replicated(folder.path / self.name)):
             asleep = Asleep(mark=mark, wake_ns=ended["wake_ns"])
         try:
             self._keep(replace(self._hosted, asleep=asleep))

@@ -13,6 +13,7 @@ from aos.private_memory import keep_memory_private
 from aos.read.operations import (
     batch_reads,
     cell_reads,
+    cluster_reads,
     flow_reads,
     intent_reads,
     journal_reads,
@@ -39,8 +40,9 @@ LINEAR: Final = (
 )  # fmt: skip
 SCHEDULES: Final = (schedule_reads.READ_SCHEDULES, schedule_reads.READ_SCHEDULE)
 BATCHES: Final = (batch_reads.READ_BATCHES, batch_reads.READ_BATCH)
+CLUSTER: Final = (cluster_reads.READ_CLUSTER, cluster_reads.READ_CLUSTER_CHECK)
 
-OPERATIONS: Final = (*WORLD, *PROPOSALS, *FLOWS, *LINEAR, *SCHEDULES, *BATCHES)
+OPERATIONS: Final = (*WORLD, *PROPOSALS, *FLOWS, *LINEAR, *SCHEDULES, *BATCHES, *CLUSTER)
 """The operations of the HTTP API."""
 
 BY_NAME: Final[Mapping[str, ReadOperation]] = {

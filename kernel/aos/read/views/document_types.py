@@ -1635,3 +1635,148 @@ class BatchDocument(BatchRow):
     """The document of ``aos batch show --json``."""
 
     refusals: list[BatchRefusal]
+
+
+# The cluster of a replicated world (spec/cluster.md, CL-170 to CL-178, CL-240)
+
+
+class ClusterBase(TypedDict):
+    """The newest base of a world, and the end of the log that it has."""
+
+    stream: str
+    position: int
+    seq: int
+    frame: str
+
+
+class ClusterNode(TypedDict):
+    """A node of a world by its beat."""
+
+    node: str
+    role: str
+    is_silent: bool
+    beat_age_ns: int
+    instance: str
+    release: str
+    inbox: str
+    signature: str
+    position: int
+    seq: int
+    frame: str
+    behind_messages: int
+    behind_records: int
+
+
+class LogReplica(TypedDict):
+    """A replica of a stream, at another server than its leader."""
+
+    name: str
+    is_offline: bool
+    silent_ns: int
+    behind_operations: int
+
+
+class ClusterLog(TypedDict):
+    """The stream of a world."""
+
+    first: int
+    last: int
+    messages: int
+    bytes: int
+    leader: str
+    replicas: list[LogReplica]
+
+
+class ClusterWorld(TypedDict):
+    """A registered world. One whose registration cannot be read has ``name`` and ``problem``
+    alone."""
+
+    name: str
+    world: NotRequired[str]
+    stream: NotRequired[str]
+    signature: NotRequired[str]
+    embedded_at: NotRequired[str | None]
+    base: NotRequired[ClusterBase | None]
+    nodes: NotRequired[list[ClusterNode]]
+    other_beats: NotRequired[int]
+    log: NotRequired[ClusterLog | None]
+    placed_at: NotRequired[list[str]]
+    kept_at: NotRequired[str | None]
+    moving_to: NotRequired[str | None]
+    problem: str | None
+
+
+class ClusterMemberRow(TypedDict):
+    """A member by its beat."""
+
+    name: str
+    is_silent: bool
+    draining: bool
+    beat_age_ns: int
+    instance: str
+    standbys: int
+    worlds: list[str]
+    seen: list[str]
+
+
+class OpenErasuresDocument(TypedDict):
+    """Values that were erased and that the servers may still have (CL-283)."""
+
+    number: int | None
+    first_seq: int | None
+    since_ns: int | None
+    reason: str | None
+
+
+class ReferenceDocument(TypedDict):
+    """How far the reference has compared the journal of a node (CL-288)."""
+
+    at: int
+    behind: int
+    compared: int
+    skipped: int
+    difference: str | None
+
+
+class OwnNodeDocument(TypedDict):
+    """The node that is asked. Over HTTP, ``folder`` is null."""
+
+    folder: str | None
+    node: str
+    world: str
+    stream: str
+    role: str
+    position: int
+    seq: int
+    frame: str
+    dead_messages: int
+    dead_reason: str | None
+    open_erasures: OpenErasuresDocument
+    reference: ReferenceDocument | None
+
+
+class ClusterDocument(TypedDict):
+    """The document of ``aos cluster status --json``. ``address`` is null for the embedded world of
+    a node."""
+
+    address: str | None
+    here: OwnNodeDocument | None
+    members: list[ClusterMemberRow]
+    worlds: list[ClusterWorld]
+    worlds_cut: bool
+
+
+class ClusterFindingDocument(TypedDict):
+    """A finding of a check."""
+
+    kind: str
+    text: str
+    exit_code: int
+
+
+class ClusterCheckDocument(TypedDict):
+    """The document of ``aos cluster check --json``."""
+
+    worlds: list[str]
+    unchecked: list[str]
+    findings: list[ClusterFindingDocument]

@@ -8,7 +8,7 @@ count never depends on one: a beat that is lost, old or wrong costs time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from aos.errors import Unavailable
@@ -18,6 +18,10 @@ KEY: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 RESERVED: Final = "_aos"
 """The first name of keys that belong to no world (spec/cluster.md, CL-231)."""
+
+POSITIONS: Final = f"{RESERVED}.position"
+BATCHES: Final = f"{RESERVED}.batch"
+"""The beginnings of keys of which each world has many (spec/cluster.md, CL-330, CL-335)."""
 
 VALUE_BYTES_MAX: Final = 64 * 1024
 """The longest value."""
@@ -67,6 +71,14 @@ class Bucket(Protocol):
     def remove(self, key: str) -> None:
         """Remove the value of a key, whichever it is, if there is one. Raises BucketUnreachable."""
 
-    def entries(self, below: str = "") -> Iterator[tuple[str, BucketEntry]]:
+    def entries(
+        self, below: str = "", *, without: Sequence[str] = ()
+    ) -> Iterator[tuple[str, BucketEntry]]:
         """Yield each key with its value, ascending by key; with ``below``, those of keys that begin
-        with that name and a dot alone. Raises BucketUnreachable."""
+        with that name and a dot alone. Values of keys that begin so with a name of ``without`` are
+        not read. Raises BucketUnreachable."""
+
+
+def is_below(key: str, names: Sequence[str]) -> bool:
+    """Whether a key begins with one of these names and a dot."""
+    return any(key.startswith(f"{name}.") for name in names)

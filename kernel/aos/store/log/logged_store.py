@@ -173,6 +173,11 @@ class LoggedStore(LmdbStore):
         return self._end
 
     @property
+    def connected_end(self) -> LogEnd | None:
+        """The same; None before the store is connected to its log. Any thread may ask."""
+        return self._end
+
+    @property
     def dead(self) -> int:
         """Messages that this process passed over."""
         return 0 if self._counter is None else self._counter.dead

@@ -5,7 +5,7 @@ and serve what a former leader of the servers has (spec/cluster.md, CL-54).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from aos.store.log.bucket import (
     BucketConflict,
     BucketEntry,
     BucketUnreachable,
+    is_below,
 )
 from aos.store.log.memory_log import Fate
 
@@ -99,10 +100,16 @@ class MemoryBucket:
             raise BucketUnreachable("the bucket does not answer")
         self.shared.rows.pop(key, None)
 
-    def entries(self, below: str = "") -> Iterator[tuple[str, BucketEntry]]:
+    def entries(
+        self, below: str = "", *, without: Sequence[str] = ()
+    ) -> Iterator[tuple[str, BucketEntry]]:
         """As ``Bucket.entries``."""
         prefix = f"{below}." if below else ""
-        yield from sorted(row for row in self._rows().items() if row[0].startswith(prefix))
+        yield from sorted(
+            row
+            for row in self._rows().items()
+            if row[0].startswith(prefix) and not is_below(row[0], without)
+        )
 
     def _rows(self) -> dict[str, BucketEntry]:
         if self.is_away:

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from aos.errors import Damage, Refused
@@ -18,6 +18,7 @@ from aos.store.log.bucket import (
     BucketConflict,
     BucketEntry,
     BucketUnreachable,
+    is_below,
 )
 from aos.store.log.nats_connection import NatsConnection
 from aos.store.log.nats_errors import (
@@ -112,10 +113,12 @@ class NatsBucket:
         _check_key(key)
         self._run(self._remove(key))
 
-    def entries(self, below: str = "") -> Iterator[tuple[str, BucketEntry]]:
+    def entries(
+        self, below: str = "", *, without: Sequence[str] = ()
+    ) -> Iterator[tuple[str, BucketEntry]]:
         """As ``Bucket.entries``, or of keys below the key ``below`` alone. A key that was changed
         meanwhile has its newest value."""
-        rows = self._run(self._rows(f"{below}." if below else ""))
+        rows = self._run(self._rows(f"{below}." if below else "", without))
         yield from sorted((key, row.entry) for key, row in rows.items() if not row.is_deleted)
 
     def _run(self, job: Coroutine[Any, Any, _Value]) -> _Value:
@@ -140,7 +143,7 @@ class NatsBucket:
             raise
         return _row(document)
 
-    async def _rows(self, below: str) -> dict[str, _Row]:
+    async def _rows(self, below: str, without: Sequence[str]) -> dict[str, _Row]:
         document = await stream_document(
             self._connection, self._stream, {"subjects_filter": f"{self._prefix}{below}>"}
         )
@@ -152,7 +155,8 @@ class NatsBucket:
                 expected=f"at most {len(subjects)}",
                 actual=str(document["total"]),
             )
-        keys = [subject.removeprefix(self._prefix) for subject in subjects]
+        every_key = [subject.removeprefix(self._prefix) for subject in subjects]
+        keys = [key for key in every_key if not is_below(key, without)]
         rows = await asyncio.gather(*map(self._row, keys))
         return {
             key: row

@@ -90,13 +90,13 @@ impl Cx {
 }
 
 /// The body of a call: `[outcome, workflow, control, key, ending]`.
-struct Child {
-    workflow: &'static str,
+pub(super) struct Child {
+    pub workflow: &'static str,
     /// The schema by which it is canceled.
-    control: &'static str,
-    key: Bytes,
+    pub control: &'static str,
+    pub key: Bytes,
     /// None in a call of an earlier engine, whose child may not know by whom it was called (FL-73).
-    ending: Option<Ending>,
+    pub ending: Option<Ending>,
 }
 
 impl Child {
@@ -125,7 +125,7 @@ impl Child {
 
 impl Core {
     /// The operation and its end, or None for pending.
-    fn poll_call(
+    pub fn poll_call(
         &mut self,
         slot: &mut Slot,
         name: &str,
@@ -158,7 +158,7 @@ impl Core {
         }
     }
 
-    fn begin_call(&mut self, index: usize, schema: &str, child: Child, input: &[u8]) {
+    pub fn begin_call(&mut self, index: usize, schema: &str, child: Child, input: &[u8]) {
         let (path, now) = (self.path(index), self.now);
         child.store(self, index);
         let op = self.op_mut(index);
@@ -266,7 +266,7 @@ impl Core {
 }
 
 /// The field of a record at a path, such as `order.id`; null if there is none.
-fn field_of(record: Bytes, path: &str) -> Bytes {
+pub(super) fn field_of(record: Bytes, path: &str) -> Bytes {
     path.split('.').fold(record, |record, name| {
         let mut from = Reader::new(record);
         for _ in 0..from.map().unwrap_or(0) {

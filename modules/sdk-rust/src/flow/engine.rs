@@ -563,7 +563,7 @@ impl Core {
         self.diverge(&path, "a value of another type", &misfit.words())
     }
 
-    fn concurrent<T>(&mut self, waiting: usize, other: &str) -> Option<T> {
+    pub fn concurrent<T>(&mut self, waiting: usize, other: &str) -> Option<T> {
         let mut message = self.path(waiting);
         message.push_str(" is still open, or was dropped, where its scope has come to ");
         message.push_str(quoted(other));
@@ -584,7 +584,7 @@ impl Core {
         None
     }
 
-    fn place(&self, scope: usize) -> String {
+    pub fn place(&self, scope: usize) -> String {
         match scope {
             0 => String::from("the flow"),
             scope => self.path(scope),

@@ -238,3 +238,7 @@ impl Cx {
         });
     }
 }
+
+// At the end: async functions above have their lines in the bytes of every module.
+#[cfg(feature = "untyped")]
+pub mod untyped;

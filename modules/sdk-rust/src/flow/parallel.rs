@@ -105,22 +105,22 @@ tuples! {
 }
 
 /// A join or race without its types.
-struct Parallel<'a> {
-    cx: Cx,
-    kind: Kind,
-    name: String,
-    names: Vec<String>,
-    bodies: Vec<Option<Body<'a>>>,
-    checks: Vec<fn(Bytes) -> Result<(), Misfit>>,
-    slot: Slot,
+pub(super) struct Parallel<'a> {
+    pub cx: Cx,
+    pub kind: Kind,
+    pub name: String,
+    pub names: Vec<String>,
+    pub bodies: Vec<Option<Body<'a>>>,
+    pub checks: Vec<fn(Bytes) -> Result<(), Misfit>>,
+    pub slot: Slot,
     /// The operations of the branches.
-    branches: Vec<usize>,
-    at_most: usize,
-    unwinds_losers: bool,
+    pub branches: Vec<usize>,
+    pub at_most: usize,
+    pub unwinds_losers: bool,
 }
 
 impl<'a> Parallel<'a> {
-    fn new(cx: Cx, kind: Kind, name: &str, parts: Vec<Part<'a>>) -> Parallel<'a> {
+    pub fn new(cx: Cx, kind: Kind, name: &str, parts: Vec<Part<'a>>) -> Parallel<'a> {
         let checks = parts.iter().map(|part| part.check).collect();
         let (names, bodies) = parts.into_iter().map(|part| (part.name, Some(part.body))).unzip();
         Parallel {
@@ -163,7 +163,7 @@ impl<'a> Parallel<'a> {
         })
     }
 
-    fn poll_branches(&mut self, index: usize, task: &mut Task<'_>) {
+    pub fn poll_branches(&mut self, index: usize, task: &mut Task<'_>) {
         let engine = self.cx.engine();
         let mut verdict = engine.with(|core| core.verdict(self.kind, &self.branches));
         let mut free = engine.with(|core| core.free_places(&self.branches, self.at_most));
@@ -212,7 +212,7 @@ enum Verdict {
 }
 
 impl Core {
-    fn begin_parallel(&mut self, index: usize, names: &[String], at_most: usize) {
+    pub fn begin_parallel(&mut self, index: usize, names: &[String], at_most: usize) {
         if self.op(index).state != State::Pending {
             return;
         }

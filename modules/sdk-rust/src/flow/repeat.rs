@@ -41,10 +41,10 @@ pub struct Repeat<'a, S, T, F> {
 
 /// Which finished iterations stay readable.
 #[derive(Clone, Copy)]
-struct Retention {
-    commit: u64,
-    every: u64,
-    keep: u64,
+pub(super) struct Retention {
+    pub commit: u64,
+    pub every: u64,
+    pub keep: u64,
 }
 
 impl<'a, S, T, F> Repeat<'a, S, T, F> {
@@ -150,7 +150,7 @@ impl Open {
 }
 
 impl Core {
-    fn begin_loop(&mut self, index: usize, history: Retention, first: &dyn Fn() -> Vec<u8>) {
+    pub fn begin_loop(&mut self, index: usize, history: Retention, first: &dyn Fn() -> Vec<u8>) {
         if self.op(index).extras > 0 {
             return;
         }
@@ -161,7 +161,7 @@ impl Core {
     }
 
     /// The operation of the iteration that runs, and its state. None if it cannot begin now.
-    fn iteration(&mut self, index: usize) -> Option<(usize, Bytes)> {
+    pub fn iteration(&mut self, index: usize) -> Option<(usize, Bytes)> {
         if self.fault.is_some() {
             return None;
         }
@@ -176,7 +176,7 @@ impl Core {
         Some((iteration, open.state))
     }
 
-    fn end_iteration(
+    pub fn end_iteration(
         &mut self,
         index: usize,
         iteration: usize,

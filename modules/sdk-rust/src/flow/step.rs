@@ -79,19 +79,19 @@ pub struct Step<'a, E: Effect> {
 // Nothing of it is ever pinned.
 impl<E: Effect> Unpin for Step<'_, E> {}
 
-struct StepCore {
-    cx: Cx,
-    name: String,
-    slot: Slot,
-    policy: Policy,
-    timeout: Option<Duration>,
+pub(super) struct StepCore {
+    pub cx: Cx,
+    pub name: String,
+    pub slot: Slot,
+    pub policy: Policy,
+    pub timeout: Option<Duration>,
 }
 
 /// The rules for another attempt, as they are stored with an open step.
 #[derive(Clone, Copy, PartialEq)]
-struct Policy {
-    retry: Retry,
-    retries_timeouts: bool,
+pub(super) struct Policy {
+    pub retry: Retry,
+    pub retries_timeouts: bool,
 }
 
 const DEFAULT: Policy = Policy { retry: Retry::attempts(3), retries_timeouts: false };
@@ -160,7 +160,7 @@ impl<E: Effect> Future for Step<'_, E> {
 
 impl StepCore {
     /// The operation and its end, or None for pending.
-    fn poll(
+    pub fn poll(
         &mut self,
         effect: &'static str,
         params: &dyn Fn() -> Vec<u8>,

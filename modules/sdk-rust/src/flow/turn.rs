@@ -100,8 +100,8 @@ enum Work {
     Drain,
 }
 
-struct Began {
-    engine: &'static Engine,
+pub(super) struct Began {
+    pub engine: &'static Engine,
     /// None for a cell that does not exist.
     before: Option<(Bytes, Status)>,
     stored: Stored,
@@ -119,7 +119,7 @@ fn is_canceled(error: &FlowError) -> bool {
 
 impl Began {
     /// Read the state, and fold the mail into it.
-    fn begin(facts: &'static Facts, input: &Input<'_>, view: TypeId) -> Result<Began, Fault> {
+    pub fn begin(facts: &'static Facts, input: &Input<'_>, view: TypeId) -> Result<Began, Fault> {
         let (now, entropy) = time_and_entropy(input)?;
         let key = input.key.unwrap_or(b"\xf6").to_vec().leak();
         let mut core = Core::new(facts, key, now, entropy);
@@ -144,7 +144,7 @@ impl Began {
     }
 
     /// The input of the program, if it has to be polled.
-    fn program(&self) -> Option<Bytes> {
+    pub fn program(&self) -> Option<Bytes> {
         self.stored.input.filter(|_| matches!(self.work, Work::Poll | Work::Drain))
     }
 
@@ -189,7 +189,7 @@ impl Began {
     }
 
     /// Write the result of the turn.
-    fn finish(
+    pub fn finish(
         mut self,
         output: &mut Output,
         find_refs: Option<fn(&Stored) -> Vec<u8>>,
@@ -464,5 +464,18 @@ impl Core {
             (false, false, true) => Status::Sleeping,
             _ => Status::Running,
         }
+    }
+}
+
+#[cfg(feature = "untyped")]
+impl Began {
+    /// The state stays as it is, byte for byte.
+    pub fn changes_nothing(&self) -> bool {
+        self.work == Work::Nothing
+    }
+
+    /// Poll a body that no macro has made.
+    pub fn poll_untyped(&mut self, run: impl Future<Output = Result<Vec<u8>, FlowError>>) {
+        self.poll(Box::pin(run));
     }
 }

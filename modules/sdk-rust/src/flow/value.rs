@@ -165,7 +165,7 @@ impl Core {
         Local { now: Time::from_ns(self.now as i64), random }
     }
 
-    fn emit_once(&mut self, index: usize, schema: &str, value: &[u8]) {
+    pub fn emit_once(&mut self, index: usize, schema: &str, value: &[u8]) {
         let mut extra = Vec::new();
         cbor::write_text(schema, &mut extra);
         self.op_mut(index).set_extra(1, extra);

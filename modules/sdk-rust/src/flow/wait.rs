@@ -148,7 +148,7 @@ async fn listen<M: Named>(
 }
 
 /// The schemas that a type listens for, each with the arm that holds it.
-type Wanted = Vec<(&'static str, Option<&'static str>)>;
+pub(super) type Wanted = Vec<(&'static str, Option<&'static str>)>;
 
 /// A message type is itself a schema that the flow listens for, or an enum of such schemas.
 fn wanted(cx: Cx, name: &'static str, of: &'static Type) -> Wanted {
@@ -249,7 +249,7 @@ impl Core {
         self.timer(deadline, &reference(&path, 1, "sleep"));
     }
 
-    fn run_listen(&mut self, index: usize, wanted: &Wanted, most: Option<u64>, until: Until) {
+    pub fn run_listen(&mut self, index: usize, wanted: &Wanted, most: Option<u64>, until: Until) {
         let is_new = self.op(index).state == State::Pending;
         if is_new && !self.begin_listen(index, wanted, most, until) {
             return;

@@ -14,6 +14,8 @@ PARALLELS = {
     "Client",  # of a node, and of the hosts that an effect may reach
     "Effect",  # a manifest's, and one that a test answers
     "Emitted",  # the core's, and what a test sees of one
+    "Retry",  # of a plan step: try again; and of a step of a flow: how often
+    "Timeout",  # a failure of a flow, and the answer of an effect in a test
     "Problem",  # of a manifest, and of a request: why it is refused
 }
 

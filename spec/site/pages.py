@@ -77,6 +77,7 @@ NAVIGATION: Final[Mapping[str, Group]] = {
             "spec/sdk.md",
             "spec/flow.md",
             "spec/pyflow.md",
+            "spec/python-flows.md",
             "spec/linear.md",
             "spec/schedule.md",
             "spec/sealed.md",

@@ -1,0 +1,43 @@
+"""A source file as definitions of AIR: the one entry of this package (PF-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aos.author.python.flow_function import FlowFunction, read_flow
+from aos.author.python.python_source import read_source
+from aos.author.python.schema_classes import SchemaClass, schema_classes
+from aos.author.python.unsupported_python import check_constructs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonProgram:
+    """The content of a source file. ``classes`` are its schemas and effects by class name."""
+
+    text: str
+    classes: Mapping[str, SchemaClass]
+    flow: FlowFunction
+
+    def air(self, module: str) -> list[dict[str, Any]]:
+        """Its definitions and routes, as the section ``aos.air`` of a module has them. ``module``
+        is the name of the ``defmodule``, which is not among them."""
+        nodes = [of_class.air() for of_class in self.classes.values()]
+        nodes += [dict(of.effect) for of in self.classes.values() if of.effect is not None]
+        return [*nodes, *self.flow.air(module)]
+
+
+def read_program(data: bytes, path: str) -> PythonProgram:
+    """Read the bytes of a source file. It is never executed.
+
+    Raises:
+        BuildFailed: All problems of the file, one on each line, with line and column.
+    """
+    source = read_source(data, path)
+    check_constructs(source)
+    reader, classes = schema_classes(source)
+    flow = read_flow(source, reader, classes)
+    source.raise_problems()
+    assert flow is not None, "a file without a flow has a problem"
+    return PythonProgram(text=source.text, classes=classes, flow=flow)

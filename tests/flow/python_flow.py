@@ -16,7 +16,7 @@ INTERPRETER: Final = MODULES / "pyflow/pyflow.wasm"
 
 SOURCE: Final = (Path(__file__).parent / "python_programs.py.txt").read_text()
 
-FLOW: Final = {
+FLOW: Final[dict[str, Any]] = {
     "event": "t/ProbeFlowEvent@1",
     "function": "probe",
     "input": "t/Go@1",

@@ -87,7 +87,7 @@ def test_a_flow_in_python_has_the_history_of_the_flow_in_rust(case: str) -> None
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_race_ends_as_in_rust(text: str, count: int) -> None:
     """PY-44: the losers are canceled, and undone if the race says so."""
-    start = {"count": count, "pause": MINUTE}
+    start: dict[str, Any] = {"count": count, "pause": MINUTE}
     with (
         Probe("race", answers=False, **start) as rust,
         PythonProbe("race", answers=False, **start) as python,

@@ -50,7 +50,7 @@ class RecordedBuild:
         sources: The folder of the sources and of the record.
         files: The folder of the files; their names are relative to it.
         trial: How to try files that another toolchain made; ``{into}`` is their folder.
-        left_out: Names of folders whose files are no sources of these files.
+        left_out: Names of folders and files that are no sources of these files.
         libraries: Folders elsewhere whose files are sources, too.
     """
 
@@ -135,7 +135,7 @@ class RecordedBuild:
         for root in (self.sources, *self.libraries):
             for folder, below, files in os.walk(root):
                 below[:] = sorted(set(below) - _SKIPPED - self.left_out)
-                for name in sorted(files):
+                for name in sorted(set(files) - self.left_out):
                     if name.endswith(_SOURCES):
                         file = Path(folder, name)
                         digest.update(f"{file.relative_to(root).as_posix()}\n".encode())

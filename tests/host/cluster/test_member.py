@@ -14,6 +14,7 @@ from nacl.signing import SigningKey
 
 from aos.errors import Refused
 from aos.host.cluster.beating import Beats
+from aos.host.cluster.group_registration import GroupRegistration, register_group
 from aos.host.cluster.member import ClusterMember, MemberSettings
 from aos.host.cluster.member_child import ChildCommands, WorldChild
 from aos.host.cluster.member_values import Preference, drain_key, drain_value, member_key
@@ -222,6 +223,16 @@ def test_a_world_whose_registration_is_gone_stops(account: Account) -> None:  # 
     account.pass_time(2)
     assert f"{FIRST}: world shop: not registered any more: stops here" in account.lines
     assert member.children["shop"].is_stopping
+
+
+def test_the_registration_of_a_group_is_no_world_of_a_member(account: Account) -> None:
+    """CL-231: its shards have registrations of their own."""
+    group = GroupRegistration(name="orders", worlds=(content_hash(b"one"), content_hash(b"two")))
+    register_group(MemoryBucket(account.worlds), group.signed(KEY))
+    account.member(FIRST)
+    account.pass_time(5)
+    assert account.runs(FIRST)
+    assert not [line for line in account.lines if "orders" in line]
 
 
 def test_of_two_members_with_one_name_the_later_one_ends(  # CL-232

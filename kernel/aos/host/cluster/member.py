@@ -37,7 +37,7 @@ from aos.host.cluster.member_values import (
 )
 from aos.host.cluster.moving import member_beats
 from aos.host.cluster.placement import MemberView, WorldPlacement, place
-from aos.host.cluster.registration import WorldRegistration, read_registration
+from aos.host.cluster.registration import NameOfGroup, WorldRegistration, read_registration
 from aos.host.cluster.world_nodes import WorldNodes, read_nodes
 from aos.host.folder.folder import WORLD_KEY, read_key
 from aos.host.stamps import Sources
@@ -313,6 +313,8 @@ class ClusterMember:
                 continue
             try:
                 registration = read_registration(entry.value)
+            except NameOfGroup:
+                continue  # its shards have registrations of their own
             except Damage as problem:
                 self._show(f"world {name}", f"world {name}: {problem}")
                 continue

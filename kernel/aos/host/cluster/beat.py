@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.core.journal.signing import SIGNATURE_BYTES
-from aos.host.cluster.signed_value import SignedValue
+from aos.host.cluster.signed_value import SignedValue, value_in
 from aos.store.log.logged_store import LogEnd
-from aos.values.cbor import Value, decode_record, is_nat
+from aos.values.cbor import Value, is_nat
 from aos.values.digests import HASH_BYTES, Hash
-from aos.values.errors import ValueProblem
 
 FORM: Final = "aos/beat/1"
 INSTANCE_BYTES: Final = 16
@@ -65,11 +64,7 @@ def read_beat(data: bytes, world: Hash, world_key: bytes | None) -> Beat | None:
 
 def unchecked_beat(data: bytes, world: Hash) -> Beat | None:
     """Read a beat of ``world`` that any key may have signed; None if the bytes are none."""
-    try:
-        value = decode_record(data)
-    except ValueProblem:
-        return None
-    match value:
+    match value_in(data):
         case [
             str(form), bytes(of_world), str(node), bytes(instance), str(inbox), position, seq,
             bytes(frame), bool(released), str(release), str() | None as to, bytes(signature),

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from aos.host.cluster.signed_value import value_in
 from aos.host.door.protocol import MESSAGE_BYTES_MAX, MIB, STAGED_BYTES_MAX
-from aos.values.cbor import Value, decode_record, encode, is_nat
+from aos.values.cbor import Value, encode, is_nat
 from aos.values.digests import HASH_BYTES, Hash, content_hash
-from aos.values.errors import ValueProblem
 
 FORM: Final = "aos/bus/1"
 REQUEST_BYTES: Final = 16
@@ -130,7 +130,7 @@ BusAnswer: TypeAlias = ReplyPiece | BusWord | Full
 
 def read_question(data: bytes) -> BusQuestion | None:
     """Read a message of an asker; None if it makes no sense."""
-    match _decoded(data):
+    match value_in(data):
         case [str(form), "put", bytes(request), *fields] if _is_request(form, request):
             piece = _piece(fields)
             return None if piece is None else Put(request, piece)
@@ -141,7 +141,7 @@ def read_question(data: bytes) -> BusQuestion | None:
 
 def read_bus_answer(data: bytes) -> BusAnswer | None:
     """Read an answer to an asker; None if it makes no sense."""
-    match _decoded(data):
+    match value_in(data):
         case [str(form), "piece", *fields] if form == FORM:
             piece = _piece(fields)
             return None if piece is None else ReplyPiece(piece)
@@ -150,13 +150,6 @@ def read_bus_answer(data: bytes) -> BusAnswer | None:
         case [str(form), "full", str(reason)] if form == FORM:
             return Full(reason[:_TEXT_MAX])
     return None
-
-
-def _decoded(data: bytes) -> Value:
-    try:
-        return decode_record(data)
-    except ValueProblem:
-        return None
 
 
 def _is_request(form: str, request: bytes) -> bool:

@@ -19,11 +19,10 @@ from nacl.signing import SigningKey
 
 from aos.core.journal.signing import SIGNATURE_BYTES
 from aos.errors import BadUsage
-from aos.host.cluster.signed_value import SignedValue
+from aos.host.cluster.signed_value import SignedValue, value_in
 from aos.store.log.bucket import BATCHES, Bucket, BucketConflict
-from aos.values.cbor import Value, decode_record, is_nat
+from aos.values.cbor import Value, is_nat
 from aos.values.digests import Hash, is_hash
-from aos.values.errors import ValueProblem
 
 FORM: Final = "aos/batch/1"
 
@@ -61,11 +60,7 @@ class SlotEntry(NamedTuple):
 
 def read_batch(data: bytes) -> KeptBatch | None:
     """Read a batch; None if the bytes are none. Its signature is not checked."""
-    try:
-        value = decode_record(data)
-    except ValueProblem:
-        return None
-    match value:
+    match value_in(data):
         case [
             str(form), bytes(world), str(id), progress, bytes(row), bytes(signature),
         ] if (

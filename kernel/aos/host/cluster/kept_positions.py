@@ -24,11 +24,10 @@ from nacl.signing import SigningKey
 
 from aos.core.journal.signing import SIGNATURE_BYTES
 from aos.errors import BadUsage
-from aos.host.cluster.signed_value import SignedValue
+from aos.host.cluster.signed_value import SignedValue, value_in
 from aos.store.log.bucket import POSITIONS, Bucket, BucketConflict
-from aos.values.cbor import Value, decode_record, is_nat
+from aos.values.cbor import Value, is_nat
 from aos.values.digests import Hash, content_hash, is_hash
-from aos.values.errors import ValueProblem
 
 FORM: Final = "aos/position/1"
 
@@ -67,11 +66,7 @@ def position_key(world: Hash, reader: str) -> str:
 
 def read_position(data: bytes) -> KeptPosition | None:
     """Read a position; None if the bytes are none. Its signature is not checked."""
-    try:
-        value = decode_record(data)
-    except ValueProblem:
-        return None
-    match value:
+    match value_in(data):
         case [
             str(form), bytes(world), str(stream), str(reader), seq, index, bytes(reader_bytes),
             bytes(signature),

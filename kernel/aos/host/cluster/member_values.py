@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.host.cluster.beat import INSTANCE_BYTES, NODE
+from aos.host.cluster.signed_value import value_in
 from aos.store.log.bucket import KEY, RESERVED
-from aos.values.cbor import Value, decode_record, encode, is_nat
+from aos.values.cbor import Value, encode, is_nat
 from aos.values.digests import Hash, is_hash
-from aos.values.errors import ValueProblem
 
 MEMBERS: Final = f"{RESERVED}.member"
 DRAINS: Final = f"{RESERVED}.drain"
@@ -56,7 +56,7 @@ class MemberBeat:
 
 def read_member_beat(data: bytes) -> MemberBeat | None:
     """Read the beat of a member; None if the bytes are none."""
-    match _decoded(data):
+    match value_in(data):
         case [
             "aos/member/1", str(name), bytes(instance), standbys, list(worlds), list(seen),
         ] if (
@@ -100,7 +100,7 @@ class Preference:
 
 def read_preference(data: bytes) -> Preference | None:
     """Read the wish of an operator; None if the bytes are none."""
-    match _decoded(data):
+    match value_in(data):
         case ["aos/owner/1", str(name), bytes(world), str(node)] if (
             KEY.fullmatch(name) and is_hash(world) and NODE.fullmatch(node)
         ):
@@ -125,7 +125,7 @@ def drain_value(member: str) -> bytes:
 
 def drained_member(data: bytes) -> str | None:
     """The member that a value says to drain; None if it is none."""
-    match _decoded(data):
+    match value_in(data):
         case ["aos/drain/1", str(name)] if NODE.fullmatch(name):
             return name
     return None
@@ -134,10 +134,3 @@ def drained_member(data: bytes) -> str | None:
 def move_value(member: str, world: Hash, node: str) -> bytes:
     """The value that says which member has begun the last move, and to which node."""
     return encode(["aos/move/1", member, world, node])
-
-
-def _decoded(data: bytes) -> Value:
-    try:
-        return decode_record(data)
-    except ValueProblem:
-        return None

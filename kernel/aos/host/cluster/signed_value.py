@@ -12,7 +12,17 @@ from typing import Self
 from nacl.signing import SigningKey
 
 from aos.core.journal.signing import is_signed
-from aos.values.cbor import Value, encode
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.errors import ValueProblem
+
+
+def value_in(data: bytes) -> Value:
+    """Return the value that another process has encoded; None if the bytes are not canonical
+    CBOR."""
+    try:
+        return decode_record(data)
+    except ValueProblem:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,7 +121,7 @@ def refusals(text: str) -> list[str]:
 
 
 def row(title: str) -> str:
-    [construct] = [each for each in CONSTRUCTS if each.title.startswith(title)]
+    [construct] = [row for row in CONSTRUCTS if row.title.startswith(title)]
     return construct.title
 
 
@@ -135,7 +135,9 @@ def test_the_page_has_the_table_that_refuses() -> None:
 def test_each_row_of_the_table_has_an_example() -> None:
     later = {"`type` statements", "template strings"}  # the syntax of later Pythons
 
-    assert {row(title) for title in REFUSED} == {each.title for each in CONSTRUCTS} - later
+    assert {row(title) for title in REFUSED} == {
+        construct.title for construct in CONSTRUCTS
+    } - later
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_step_retries_with_pauses_that_double_and_then_is_exhausted() -> None:
     start_ns = flow_run.now_ns
     flow_run.finish()
 
-    assert [(each.at_ns - start_ns) // 10**9 for each in flow_run.requests] == [0, 1, 3, 6]
+    assert [(request.at_ns - start_ns) // 10**9 for request in flow_run.requests] == [0, 1, 3, 6]
     assert flow_run.status == "failed"
     assert isinstance(flow_run.error, Exhausted)
     assert (flow_run.error.code, flow_run.error.message, flow_run.error.path) == (

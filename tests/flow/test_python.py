@@ -62,13 +62,13 @@ CASES: dict[str, tuple[str, dict[str, Any], Steps]] = {
 def lines(probe: Probe) -> tuple[object, ...]:
     """Everything that both flows must have in common."""
     world = probe.world
-    asked = [
-        (each.params, each.issuer_ref, each.requested_key)
+    requests = [
+        (request.params, request.issuer_ref, request.requested_key)
         for effect in ("t/do@1", "t/undo@1")
-        for each in world.asked(effect)
+        for request in world.asked(effect)
     ]
     timers = [(timer.issuer_ref, timer.due_ns) for timer in world.timers()]
-    return probe.state, asked, timers
+    return probe.state, requests, timers
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -56,11 +56,11 @@ class FakeLink:
             self.posted_when_lost.append(len(self.posts))
             raise Unavailable("the servers do not answer")
         if op == "position":
-            found = positions.load(fields["reader"])
-            return {"position": found and [found.seq, found.index, found.reader_bytes]}
+            position = positions.load(fields["reader"])
+            return {"position": position and [position.seq, position.index, position.reader_bytes]}
         self.kept.append(fields["seq"])
-        place = [fields[name] for name in ("reader", "seq", "index", "more")]
-        return {"kept": positions.keep(*place)}
+        words = [fields[name] for name in ("reader", "seq", "index", "more")]
+        return {"kept": positions.keep(*words)}
 
 
 def shared_position(link: FakeLink, reader: str, lines: list[str]) -> SharedPosition:

@@ -81,9 +81,9 @@ class Fronts:
         """Wait until one node owns the world and the others follow it, by what their fronts say."""
 
         def are_ready() -> bool:
-            found = [self.ready(name) for name in NAMES]
-            owners = {document.get("owner") for document in found}
-            roles = Counter(document.get("role") for document in found)
+            documents = [self.ready(name) for name in NAMES]
+            owners = {document.get("owner") for document in documents}
+            roles = Counter(document.get("role") for document in documents)
             return roles == {"owner": 1, "standby": 2} and len(owners) == 1 and None not in owners
 
         patiently(are_ready, lambda: str([node.output for node in self.nodes.values()]))

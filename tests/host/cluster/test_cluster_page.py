@@ -75,11 +75,11 @@ def test_the_page_is_the_document_of_the_command(group: Fronts) -> None:
         printed = here("cluster", "status", "--world", group.folders[name], "--json").json
         printed["here"]["folder"] = None
         assert without_times(document) == without_times(printed)
-        asked = here("cluster", "status", "--node", group.folders[name], "--json").json
-        assert without_times(asked) == without_times(printed)
+        answered = here("cluster", "status", "--node", group.folders[name], "--json").json
+        assert without_times(answered) == without_times(printed)
         [world] = document["worlds"]
         roles = {node["node"]: node["role"] for node in world["nodes"]}
-        assert roles == {each: "owner" if each == owner else "standby" for each in NAMES}
+        assert roles == {node: "owner" if node == owner else "standby" for node in NAMES}
         assert document["here"]["node"] == name
 
         shown = read_page(page.get(address))
@@ -100,8 +100,8 @@ def test_the_page_is_the_document_of_the_command(group: Fronts) -> None:
 def test_the_world_moves_by_a_form_of_any_node(group: Fronts) -> None:
     """CL-323: the form of a standby, and then one that is stale."""
     owner, to = group.owner, group.standby
-    asked = next(name for name in NAMES if name not in (owner, to))
-    page = browser(group, asked)
+    standby = next(name for name in NAMES if name not in (owner, to))
+    page = browser(group, standby)
     address = f"{page.base}/cluster/move/{to}"
     assert f'href="{address}"' in page.get(f"{page.base}/cluster").text
     document = page.get(f"{address}.json").json()
@@ -181,6 +181,6 @@ def test_the_page_in_a_browser(
                 chromium.shot(shot.file)
                 assert problems(chromium, shot) == [], address
         chromium.visit(f"{url}{base}/cluster")
-        asked = chromium.follow("a[href$='/cluster/drain/m-1']")
-        assert "All worlds that it owns, not only this one" in asked.text
+        sight = chromium.follow("a[href$='/cluster/drain/m-1']")
+        assert "All worlds that it owns, not only this one" in sight.text
         assert "Members" in chromium.follow("a[href$='/cluster']").text

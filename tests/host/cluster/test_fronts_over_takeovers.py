@@ -130,10 +130,10 @@ def test_a_write_to_a_suspended_owner_is_carried_out_once_or_its_result_is_unkno
     group.nodes[owner].signal(signal.SIGSTOP)
     try:
         with ThreadPoolExecutor() as pool:
-            asked = pool.submit(group.http(standby).post, "/v1/batches", json=batch)
+            answer = pool.submit(group.http(standby).post, "/v1/batches", json=batch)
             # The socket needs no token, which another test of these nodes makes.
             sent = group.http(standby).post("/v1/events", json=event("k", id="suspended"))
-            refused = asked.result()
+            refused = answer.result()
     finally:
         group.nodes[owner].signal(signal.SIGCONT)
     assert sent.status_code == 200, sent.text

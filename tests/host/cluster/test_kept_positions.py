@@ -40,7 +40,7 @@ def positions(
     return KeptPositions(MemoryBucket(shared, fate), WORLD, WORLD_KEY, lambda: stream)
 
 
-def place(kept: KeptPositions) -> tuple[int, int] | None:
+def kept_place(kept: KeptPositions) -> tuple[int, int] | None:
     position = kept.load(READER)
     return None if position is None else position.place
 
@@ -48,16 +48,16 @@ def place(kept: KeptPositions) -> tuple[int, int] | None:
 def test_a_position_is_read_as_it_was_kept_and_goes_forwards_only() -> None:
     shared = SharedBucket()
     first, next_owner = positions(shared), positions(shared)
-    assert place(first) is None
+    assert kept_place(first) is None
     assert first.keep(READER, 7, 2, b"more")
-    found = next_owner.load(READER)
-    assert found is not None
-    assert (found.place, found.reader_bytes, found.stream) == ((7, 2), b"more", STREAM)
+    position = next_owner.load(READER)
+    assert position is not None
+    assert (position.place, position.reader_bytes, position.stream) == ((7, 2), b"more", STREAM)
     assert next_owner.keep(READER, 7, 3, b"")
     assert not first.keep(READER, 7, 2, b"more"), "a later one is there"
     assert first.keep(READER, 7, 3, b""), "the same one is kept"
     assert first.keep(READER, 8, 0, b"")
-    assert place(next_owner) == (8, 0)
+    assert kept_place(next_owner) == (8, 0)
     assert next_owner.load("webhook/other") is None
     assert KEY.fullmatch(position_key(WORLD, READER))
 
@@ -72,7 +72,7 @@ def test_a_write_without_an_answer_is_repeated(fate: Fate) -> None:
     assert kept.keep(READER, 2, 0, b"")
     shared.arrive()
     assert kept.keep(READER, 3, 0, b"")
-    assert place(kept) == (3, 0)
+    assert kept_place(kept) == (3, 0)
 
 
 def test_a_write_that_arrives_twice_is_no_conflict() -> None:
@@ -86,9 +86,9 @@ def test_a_position_of_another_stream_or_key_does_not_count() -> None:
     shared = SharedBucket()
     assert positions(shared).keep(READER, 9, 0, b"")
     restored = positions(shared, "AOS-2")
-    assert place(restored) is None
+    assert kept_place(restored) is None
     assert restored.keep(READER, 4, 0, b"")
-    assert place(restored) == (4, 0)
+    assert kept_place(restored) == (4, 0)
     key = position_key(WORLD, READER)
     position = KeptPosition(world=WORLD, stream="AOS-2", reader=READER, seq=99)
     other_world = replace(position, world=content_hash(b"other"))
@@ -100,9 +100,9 @@ def test_a_position_of_another_stream_or_key_does_not_count() -> None:
     ]
     for value in (*(each.to_bytes() for each in forged), b"", b"\x80"):
         shared.rows[key] = shared.rows[key]._replace(value=value)
-        assert place(restored) is None
+        assert kept_place(restored) is None
     assert restored.keep(READER, 5, 0, b""), "it is replaced"
-    assert place(restored) == (5, 0)
+    assert kept_place(restored) == (5, 0)
 
 
 @given(st.binary(max_size=300))

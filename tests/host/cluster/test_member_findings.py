@@ -65,7 +65,7 @@ def world(*nodes: tuple[str, str, int], taken_by: str | None = None) -> WorldOve
 BOTH = world(("owner", "m1", 0), (STANDBY, "m2", 0))
 
 
-def found(
+def findings(
     *members: MemberOverview, of: WorldOverview = BOTH, preferences: dict[Hash, str] | None = None
 ) -> tuple[int, dict[str, str]]:
     """The exit code, and the text of each kind of finding."""
@@ -76,29 +76,29 @@ def found(
 
 
 def test_members_that_agree_and_have_all_worlds_are_no_finding() -> None:
-    assert found(member("m1"), member("m2")) == (0, {})
-    assert found() == (0, {}), "without members, nodes are placed by hand"
+    assert findings(member("m1"), member("m2")) == (0, {})
+    assert findings() == (0, {}), "without members, nodes are placed by hand"
     alone = member("m1", seen=("m1",), standbys=0)
-    assert found(alone, of=world(("owner", "m1", 0))) == (0, {})
+    assert findings(alone, of=world(("owner", "m1", 0))) == (0, {})
 
 
 def test_members_that_do_not_see_one_another_are_found() -> None:
-    code, texts = found(member("m1"), member("m2", seen=("m2",)))
+    code, texts = findings(member("m1"), member("m2", seen=("m2",)))
     assert (code, [*texts]) == (4, ["member_view"])
     assert "expected m1, m2, found m1 sees m1, m2; m2 sees m2" in texts["member_view"]
     silent = member("m2", age_ns=LEASE_NS + 1)
-    code, texts = found(member("m1", seen=("m1",)), silent, of=world(("owner", "m1", 0)))
+    code, texts = findings(member("m1", seen=("m1",)), silent, of=world(("owner", "m1", 0)))
     assert (code, [*texts]) == (4, ["standbys_few"]), "a silent member is seen by no other"
 
 
 def test_members_with_different_numbers_of_standbys_are_found() -> None:
-    code, texts = found(member("m1"), member("m2", standbys=0))
+    code, texts = findings(member("m1"), member("m2", standbys=0))
     assert (code, [*texts]) == (1, ["member_view"])
     assert "m1: 1, m2: 0" in texts["member_view"]
 
 
 def test_a_member_without_the_key_of_a_world_is_found() -> None:
-    code, texts = found(member("m1"), member("m2", worlds=(OTHER,)))
+    code, texts = findings(member("m1"), member("m2", worlds=(OTHER,)))
     assert (code, [*texts]) == (1, ["member_key"])
     assert "found m2" in texts["member_key"]
     assert "FOLDER/shop" in texts["member_key"]
@@ -113,17 +113,17 @@ def test_a_member_without_the_key_of_a_world_is_found() -> None:
     ],
 )
 def test_a_world_that_no_member_can_own_is_found(member_of_none: MemberOverview) -> None:
-    code, texts = found(member_of_none)
+    code, texts = findings(member_of_none)
     assert "member_missing" in texts
     assert code in (1, 4)
     assert "world shop" in texts["member_missing"]
     embedded = world(taken_by="a/1")
-    assert "member_missing" not in found(member_of_none, of=embedded)[1]
+    assert "member_missing" not in findings(member_of_none, of=embedded)[1]
 
 
 def test_a_world_with_few_standbys_is_found() -> None:
     for nodes in ([("owner", "m1", 0)], [("owner", "m1", 0), (STANDBY, "m2", LEASE_NS + 1)]):
-        code, texts = found(member("m1"), member("m2"), of=world(*nodes))
+        code, texts = findings(member("m1"), member("m2"), of=world(*nodes))
         assert (code, [*texts]) == (4, ["standbys_few"])
         assert "expected 1, found 0" in texts["standbys_few"]
 
@@ -131,4 +131,4 @@ def test_a_world_with_few_standbys_is_found() -> None:
 def test_a_world_that_an_operator_has_moved_to_another_node_has_an_owner() -> None:
     """CL-229, CL-239: the members have its standbys."""
     moved = world(("owner", "outside", 0), (STANDBY, "m1", 0))
-    assert found(member("m1"), member("m2"), of=moved, preferences={WORLD: "outside"}) == (0, {})
+    assert findings(member("m1"), member("m2"), of=moved, preferences={WORLD: "outside"}) == (0, {})

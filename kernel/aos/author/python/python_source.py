@@ -116,9 +116,9 @@ def _decoded(data: bytes, path: str) -> str:
         if data.startswith(mark):
             raise _encoding_problem(f"{path}:1:1", f"{encoding} (a byte order mark)")
     _check_coding_comment(data, path)
-    if (place := data.find(b"\0")) >= 0:
-        line = data.count(b"\n", 0, place) + 1
-        problem = f"a zero byte at byte {place}; UTF-16 without a byte order mark has many"
+    if (position := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, position) + 1
+        problem = f"a zero byte at byte {position}; UTF-16 without a byte order mark has many"
         raise _encoding_problem(f"{path}:{line}", problem)
     try:
         text = data.removeprefix(_BOM).decode()
@@ -160,8 +160,9 @@ def _syntax_problem(error: SyntaxError, path: str) -> BuildFailed:
     elif isinstance(error, IndentationError):
         hint = "lines of one block begin in the same column"
     problem = f"no valid Python: {error.msg}"
-    found = excerpt((error.text or "").strip(), characters_max=60)
-    return BuildFailed(problem, location=location, actual=repr(found) if found else None, hint=hint)
+    line_text = excerpt((error.text or "").strip(), characters_max=60)
+    actual = repr(line_text) if line_text else None
+    return BuildFailed(problem, location=location, actual=actual, hint=hint)
 
 
 def _too_deep(location: str) -> BuildFailed:

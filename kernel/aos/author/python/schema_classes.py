@@ -78,7 +78,7 @@ def _marked_classes(source: PythonSource) -> Iterator[tuple[str, tuple[ast.Class
     for node in source.tree.body:
         if not isinstance(node, ast.ClassDef):
             continue
-        kinds = [kind for each in node.decorator_list if (kind := decorator_kind(each))]
+        kinds = [kind for line in node.decorator_list if (kind := decorator_kind(line))]
         if not kinds or kinds[0] not in (SCHEMA, EFFECT):
             continue
         arguments = _EFFECT_ARGUMENTS if kinds[0] == EFFECT else _SCHEMA_ARGUMENTS

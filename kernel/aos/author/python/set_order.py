@@ -53,8 +53,8 @@ class NameTypes:
                         is_set = is_set_annotation(line.annotation)
                         (self.set_fields if is_set else other_fields).add(last_name(line.target))
                 if any(
-                    last_name(getattr(each, "func", each)) in _VALUES
-                    for each in node.decorator_list
+                    last_name(getattr(decorator, "func", decorator)) in _VALUES
+                    for decorator in node.decorator_list
                 ):
                     self.schema_names.add(node.name)
                 if not node.decorator_list and not _has_method(node, "__repr__"):

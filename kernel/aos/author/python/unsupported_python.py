@@ -169,7 +169,7 @@ def _gives_float(node: ast.AST, types: NameTypes) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = last_name(node.func)
-    is_operation_call = any(is_operation(node, each) for each in (*OPERATIONS, "publish"))
+    is_operation_call = any(is_operation(node, name) for name in (*OPERATIONS, "publish"))
     is_value = name in ("Continue", "Break") or name in types.schema_names
     if not (is_operation_call or is_value):
         return False
@@ -386,7 +386,7 @@ def _short(title: str) -> str:
 
 def markdown() -> str:
     """The lists of the page: constructs, then modules."""
-    rows = [f"| {each.title} | {each.remedy} |" for each in CONSTRUCTS]
+    rows = [f"| {construct.title} | {construct.remedy} |" for construct in CONSTRUCTS]
     modules = [
         f"| `{module}` | {'all' if names is None else ', '.join(f'`{n}`' for n in names.split())} |"
         for module, names in MODULES.items()

@@ -19,6 +19,7 @@ from aos.host.transfer.exporting import export_world
 from aos.page import live_stream
 from aos.page.live_stream import STREAMS_MAX
 from aos.page.page_headers import HEADERS
+from aos.page.page_world import PageWorld
 from tests.cli.shell import run
 from tests.copies import copied
 from tests.host import puppet
@@ -393,3 +394,28 @@ def test_many_streams_over_connections_leave_the_page_usable(world: Path, live: 
         assert b"event: figures" in connections.until_ok(
             live, b"event: figures", "Last-Event-ID: 1"
         )
+
+
+def test_a_page_names_no_record_that_its_document_does_not_have(
+    lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PG-125: such a page would not be fetched again when the stream has that record."""
+    world = copied(lived_in, tmp_path / "world")
+    read = PageWorld.list_document
+
+    async def read_before_an_event(
+        self: PageWorld, operation: str, query: dict[str, Any]
+    ) -> dict[str, Any]:
+        document: dict[str, Any] = await read(self, operation, query)
+        await asyncio.to_thread(send, world, "late")
+        return document
+
+    with contextlib.closing(Browser(world)) as browser:
+        [page_world] = browser.worlds._worlds.values()
+        address = f"/w/{page_world.slug}/"
+        records = browser.get(address + "live.json").json()["record"]
+        monkeypatch.setattr(PageWorld, "list_document", read_before_an_event)
+        text = browser.get(address).text
+        assert f'data-record="{records}"' in text
+        assert f"As of record {records:,} " in text
+        assert f'data-record="{records + 1}"' in browser.get(address).text

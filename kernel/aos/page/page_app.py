@@ -260,7 +260,7 @@ class PageApp:
                 data = b"".join(map(json_bytes, document["records"]))
                 return Response(data, media_type=LINES)
             return Response(json_bytes(document), media_type=JSON)
-        document = await document_or_404(world.list_document(page.operation, query))
+        # Before the document, which then has every record that the page names (PG-125).
         values = await self._values(
             request,
             world,
@@ -268,6 +268,7 @@ class PageApp:
             at=page_query.get("at"),
             is_live=page.template not in NOT_LIVE,
         )
+        document = await document_or_404(world.list_document(page.operation, query))
         if self._node is not None:
             world_option = world.world_option(str(request.base_url))
             values |= await self._node.additions(page, world, world_option)
@@ -309,6 +310,7 @@ class PageApp:
         [text] = parse_qs(request.url.query).get("q", [""])[:1]
         text = text.strip()
         base = f"/w/{world.slug}"
+        values = await self._values(request, world, "Search")
         cells = await world.beginning(text, FOUND_MAX + 1) if text else None
         document = await world.read(
             lambda view: search(view, text, PageLinks(base, view.state), cells)
@@ -317,7 +319,6 @@ class PageApp:
             return Response(json_bytes(document), media_type=JSON)
         if len(document["found"]) == 1:
             return RedirectResponse(document["found"][0]["address"], status_code=303)
-        values = await self._values(request, world, "Search")
         return _html("search", values | {"document": document, "q": text})
 
     async def _stream(self, request: Request) -> Response:

@@ -22,6 +22,7 @@ from tests.page.in_browser.page_process import served
 WAIT_S = 30.0
 ADA = "cell/host/puppet@1/Y2FkYQ"
 STATE = "() => document.querySelector('[data-live-state]').textContent"
+FIGURE = "() => document.querySelector('[data-figure=record]').textContent"
 RECORD = "() => document.querySelector('[data-live=head]').textContent"
 HIDE = """(isHidden) => {
   Object.defineProperty(document, 'hidden', {configurable: true, get: () => isHidden});
@@ -77,7 +78,7 @@ def test_a_page_shows_what_is_new_without_a_reload(
     before = chromium.visit(base)
     until(chromium, STATE, lambda text: text == "Live")
     chromium.evaluate("() => { window.mine = 1 }")
-    records = chromium.evaluate("() => document.querySelector('[data-figure=record]').textContent")
+    records = chromium.evaluate(FIGURE)
 
     happens(world, "brand new")
     with open_reader(world) as reader:
@@ -85,11 +86,10 @@ def test_a_page_shows_what_is_new_without_a_reload(
 
     # The records of an event and of its step may come one by one.
     until(chromium, RECORD, lambda text: f"As of record {last} " in text)
+    until(chromium, FIGURE, lambda text: text == last)
     after = chromium.look()
     assert chromium.evaluate("() => window.mine") == 1, "the page was not loaded again"
-    figure = chromium.evaluate("() => document.querySelector('[data-figure=record]').textContent")
-    assert int(figure.replace(",", "")) > int(records.replace(",", ""))
-    assert figure == last
+    assert int(last.replace(",", "")) > int(records.replace(",", ""))
     assert f"As of record {last} " in after.content
     assert (before.happened, after.happened) == ([], [])
 

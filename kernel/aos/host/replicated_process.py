@@ -116,9 +116,12 @@ class ReplicatedProcess:
                     self.has_journal.set()
                     problem = await self._term(term)
         finally:
-            self.node.stop()
-            while (term := await self._terms.get()) is not None:
-                term.ended()
+            try:
+                await self.standby.finish()
+            finally:
+                self.node.stop()
+                while (term := await self._terms.get()) is not None:
+                    term.ended()
         if self.node.problem is not None:
             raise self.node.problem
         if problem is not None:
@@ -132,7 +135,6 @@ class ReplicatedProcess:
             yield
         finally:
             self.standby.close()
-            await self.standby.finish()
 
     async def _next_term(self) -> OwnerTerm | None:
         """The next term; None if the process is to end, or the node has ended."""

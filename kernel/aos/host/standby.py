@@ -11,6 +11,7 @@ The answers are as of the last entry of the log that the node has taken.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from aos.host.cluster.standby_collecting import StandbyCollecting
 from aos.host.door.collect_requests import BEAT_S, CollectRequests
 from aos.host.door.following import Followers, ReplicaPlace
 from aos.host.door.front_requests import CLUSTER_OPS, AskCluster, term_is_over
-from aos.host.door.listener import FINISH_S, IDLE_S, Handler, Listener, Reply
+from aos.host.door.listener import IDLE_S, Handler, Listener, Reply
 from aos.host.door.protocol import LENGTH_BYTES, error_fields, length, pack, unpack
 from aos.host.door.served_requests import Staging
 from aos.host.door.server import Fields, manifest_fields, status_fields
@@ -83,6 +84,8 @@ class Standby:
         if collecting is not None:
             self._collect = CollectRequests(collecting, collecting.begin, still_needed)
         self._listener: Listener | None = None
+        self._closed: list[Listener] = []
+        """Listeners of earlier roles, some of whose requests are still passed on."""
 
     def take(self, view: NodeView) -> None:
         """The node has changed."""
@@ -114,17 +117,17 @@ class Standby:
         self._listener.start(path)
 
     def close(self) -> None:
-        """Take no more requests. Requests in progress are answered; idle connections and streams
-        end."""
-        if self._listener is not None:
-            self.followers.end(is_stopping=self._is_ending())
-            self._listener.close()
-
-    async def finish(self, wait_s: float = FINISH_S) -> None:
-        """Wait for pending answers, then end every connection. Call ``close`` first."""
+        """Take no more requests. Requests in progress are answered, by the next owner if the one
+        that was asked has stopped; idle connections and streams end."""
         listener, self._listener = self._listener, None
         if listener is not None:
-            await listener.finish(wait_s)
+            self.followers.end(is_stopping=self._is_ending())
+            listener.close()
+            self._closed = [it for it in (*self._closed, listener) if it.has_connections]
+
+    async def finish(self) -> None:
+        """End every connection, as ``Listener.finish``. Call ``close`` first."""
+        await asyncio.gather(*(listener.finish() for listener in self._closed))
 
     @contextlib.contextmanager
     def talk(self) -> Iterator[Handler]:

@@ -126,6 +126,11 @@ class Listener:
         for task in self._talks.keys() - self._busy:
             task.cancel()
 
+    @property
+    def has_connections(self) -> bool:
+        """Whether a connection is open, after ``close`` only for the answer to its request."""
+        return bool(self._talks)
+
     async def finish(self, wait_s: float = FINISH_S) -> None:
         """After ``close``: wait for the answers under way, then end every connection (H-59)."""
         if self._talks:

@@ -47,7 +47,7 @@ from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 
 WORLD = Hash(b"w" * 32)
-LIMITS = BusLimits(hold_s=0.01)
+LIMITS = BusLimits(hold_s=0.01, finish_s=25)
 DOCUMENT = b"document"
 
 
@@ -624,9 +624,10 @@ def test_an_owner_that_stops_answers_the_requests_under_way_first() -> None:
 
     async def story() -> None:
         bus = Bus()
-        go_on = asyncio.Event()
+        has_begun, go_on = asyncio.Event(), asyncio.Event()
 
         async def slow(messages: bytes) -> bytes:
+            has_begun.set()
             await go_on.wait()
             return pack({"filler": b"x" * 5000})
 
@@ -635,9 +636,9 @@ def test_an_owner_that_stops_answers_the_requests_under_way_first() -> None:
                 listening(MemoryMessaging(bus.shared), inbox("a"), slow, limits=LIMITS)
             )
             asking = asyncio.create_task(
-                bus.client().ask(events("e"), answer_s=5, is_repeatable=False)
+                bus.client().ask(events("e"), answer_s=25, is_repeatable=False)
             )
-            await asyncio.sleep(0.05)
+            await has_begun.wait()
             stopping = asyncio.create_task(stack.pop_all().aclose())
             await asyncio.sleep(0.05)
             late = BusClient(

@@ -47,8 +47,6 @@ HOLD_S: Final = 0.5
 """Seconds that the answer to a message waits for the reply."""
 
 FINISH_S: Final = 2.0
-"""Seconds that requests under way may take once nothing new is taken."""
-
 
 _LOOK_S: Final = 0.02
 
@@ -58,7 +56,8 @@ class BusLimits:
     """Bounds on memory and time. ``requests_max`` and ``bytes_max`` are for requests that have no
     reply yet; ``replies_max`` and ``reply_bytes_max`` for replies, of which the oldest are
     forgotten. A request without a new piece for ``silence_s`` seconds is given up. A reply is kept
-    for ``keep_s`` seconds, for askers whose answer was lost."""
+    for ``keep_s`` seconds, for askers whose answer was lost. Once nothing new is taken, requests
+    under way may take ``finish_s`` seconds."""
 
     requests_max: int = 256
     bytes_max: int = 256 * MIB
@@ -67,6 +66,7 @@ class BusLimits:
     silence_s: float = 10.0
     keep_s: float = 60.0
     hold_s: float = HOLD_S
+    finish_s: float = FINISH_S
 
 
 @dataclass(slots=True, eq=False)
@@ -127,12 +127,12 @@ class BusServer:
         finally:
             self._calls -= 1
 
-    async def finish(self, wait_s: float = FINISH_S) -> None:
+    async def finish(self) -> None:
         """Take no new request. Wait until those under way are answered and their replies sent, but
-        no longer than ``wait_s``."""
+        no longer than ``finish_s``."""
         self._is_closed = True
         since_s = self._now_s()
-        while self._now_s() < since_s + wait_s and self._is_busy(since_s):  # noqa: ASYNC110  # many things end it
+        while self._now_s() < since_s + self._limits.finish_s and self._is_busy(since_s):  # noqa: ASYNC110  # many things end it
             await asyncio.sleep(_LOOK_S)
         for served in (*self._open.values(), *self._replied.values()):
             if served.task is not None:

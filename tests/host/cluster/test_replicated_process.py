@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from aos.host import replicated_process
-from aos.host.cluster.replica_node import OwnerTerm
+from aos.host.cluster.loop import OwnerTerm
 from aos.host.door.line import Line
 from aos.host.door.protocol import pack
 from aos.host.folder.folder import open_folder
@@ -32,9 +32,12 @@ class PlayedNode:
     def __init__(
         self, *_: object, begin: Callable[[OwnerTerm], None], on_end: Callable[[], None], **__: Any
     ) -> None:
-        self.takes_over = lambda: begin(cast(OwnerTerm, PlayedTerm()))
-        self._on_end = on_end
         self.problem = None
+        self._begin = begin
+        self._on_end = on_end
+
+    def takes_over(self) -> None:
+        self._begin(cast(OwnerTerm, PlayedTerm()))
 
     def start(self) -> None:
         """Nothing happens by itself."""

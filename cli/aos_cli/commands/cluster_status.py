@@ -52,7 +52,8 @@ def status(
             location=node,
             hint="replicate it: aos adopt DIR --store nats://HOST,HOST,HOST/NAME",
         )
-    _show(document, is_list=all_worlds or document["address"].count("/") == SLASHES)
+    is_list = all_worlds or document["address"].count("/") == SLASHES
+    _show(document, is_list=is_list or bool(document["groups"]))
 
 
 SLASHES = 2
@@ -86,6 +87,7 @@ def _own_node(target: ClusterTarget, creds: Path | None) -> OwnNode | None:
 
 def _show(document: dict[str, Any], *, is_list: bool) -> None:
     if is_list:
+        _show_groups(document["groups"])
         _show_worlds(document["worlds"])
         if document["worlds_cut"]:
             note(f"more than {WORLDS_MAX} worlds are registered; the others are left out")
@@ -169,6 +171,21 @@ def _node_row(node: dict[str, Any]) -> list[str]:
     ]
 
 
+def _show_groups(documents: list[dict[str, Any]]) -> None:
+    if not documents:
+        return
+    table(["group", "shards", "registration"], map(_group_row, documents))
+    line()
+
+
+def _group_row(document: dict[str, Any]) -> list[str]:
+    if document["problem"] is not None:
+        return [document["name"], "-", document["problem"]]
+    shards = document["shards"]
+    signature = _signature(document["signature"], "group")
+    return [document["name"], f"{shards[0]} to {shards[-1]}", signature]
+
+
 def _show_worlds(documents: list[dict[str, Any]]) -> None:
     columns = ["world", "owner", "beat", "standbys", "log ends", "bytes", "problem"]
     table(columns, map(_world_row, documents), right_aligned=("log ends", "bytes"))
@@ -213,10 +230,10 @@ def _state(node: dict[str, Any]) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _signature(signature: str) -> str:
+def _signature(signature: str, signer: str = "world") -> str:
     return {
-        "valid": "signed by the key of the world",
-        "invalid": "not signed by the key of the world",
+        "valid": f"signed by the key of the {signer}",
+        "invalid": f"not signed by the key of the {signer}",
         "unchecked": "signature not checked: name the folder of a node with --world",
     }[signature]
 

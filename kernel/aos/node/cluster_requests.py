@@ -17,7 +17,7 @@ from aos.node.services import Services
 from aos.node.tokens import OPERATE
 
 EMBEDDED: Final[Mapping[str, Any]] = {
-    "address": None, "here": None, "members": [], "worlds": [], "worlds_cut": False,
+    "address": None, "here": None, "members": [], "groups": [], "worlds": [], "worlds_cut": False,
 }  # fmt: skip
 """The document of an embedded world, which has no servers."""
 

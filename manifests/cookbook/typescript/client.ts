@@ -495,6 +495,7 @@ export type ClusterDocument = {
   address: string | null;
   here: OwnNodeDocument | null;
   members: ClusterMemberRow[];
+  groups: ClusterGroup[];
   worlds: ClusterWorld[];
   worlds_cut: boolean;
 };
@@ -504,6 +505,17 @@ export type ClusterFindingDocument = {
   kind: string;
   text: string;
   exit_code: number;
+};
+
+/**
+ * A registered group of worlds. One whose registration cannot be read has ``name`` and ``problem``
+ * alone.
+ */
+export type ClusterGroup = {
+  name: string;
+  signature?: string;
+  shards?: string[];
+  problem: string | null;
 };
 
 /** The stream of a world. */

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,15 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Attempt
 from aos.errors import AosError
 from aos.host.cluster import group_manifests
+from aos.host.cluster.group_registration import GroupRegistration, register_group
+from aos.host.cluster.registration import GROUP_FORM, WorldRegistration, register
 from aos.host.door.writer import open_writer
 from aos.host.folder.group import GroupFolder, open_group
 from aos.host.folder.reader import open_reader
 from aos.host.world_send import SHARD_ATTEMPT
 from aos.manifest.names import WORLD_SEND
 from aos.manifest.shards import shard_of_key, without_shard
+from aos.store.log.nats_bucket import WORLDS, NatsBucket
 from aos.values.cbor import encode
 from aos.values.digests import hash_text
 from aos.values.spelling import base64_text
@@ -45,6 +48,7 @@ from tests.host.cluster.test_deliveries import delivered, has_receipts, receipts
 from tests.host.cluster.test_replicated_group import init_words, monitors
 from tests.host.test_world_send import sends
 from tests.nats_servers import Servers
+from tests.store.nats.registered_world import OTHER_KEY
 
 Run = Callable[..., NodeProcess]
 NAME = "addressed"
@@ -155,6 +159,109 @@ def addressed(tmp_path_factory: pytest.TempPathFactory, three: Servers) -> Itera
         assert applied.code == 0, applied
         assert applied.out.splitlines()[-1] == "all 2 shards have it"
         yield group
+
+
+@pytest.fixture
+def bucket(three: Servers) -> Iterator[NatsBucket]:
+    with three.connected() as connection:
+        yield NatsBucket(connection, WORLDS, replicas=None)
+
+
+def group_status(address: str, *words: str | Path) -> dict[str, Any]:
+    """The document of the status of one group, without what changes all the time."""
+    ran = here("cluster", "status", address, *words, "--json")
+    assert ran.code == 0, ran
+    document: dict[str, Any] = ran.json
+    return document
+
+
+def test_the_status_of_a_group_shows_its_registration_and_its_shards_with_their_owners(
+    addressed: Addressed,
+) -> None:
+    """CL-317, CL-318"""
+    document = group_status(addressed.address)
+    names = [f"{NAME}-000", f"{NAME}-001"]
+    group = {"name": NAME, "signature": "valid", "shards": names, "problem": None}
+    assert document["groups"] == [group]
+    assert [row["name"] for row in document["worlds"]] == names
+    assert [row["world"] for row in document["worlds"]] == list(
+        map(hash_text, addressed.group.worlds)
+    )
+    assert [row["nodes"][0]["role"] for row in document["worlds"]] == ["owner", "owner"]
+    printed = here("cluster", "status", addressed.address)
+    assert f"{NAME}\t{names[0]} to {names[1]}\tsigned by the key of the group" in printed.out
+    assert printed.out.count(f"\n{NAME}-00") == 2
+    assert group in group_status(addressed.address.rpartition("/")[0])["groups"]
+    shard = group_status(f"{addressed.address}-001")
+    assert (shard["groups"], [row["name"] for row in shard["worlds"]]) == ([], names[1:])
+    unknown = here("cluster", "status", f"{addressed.address}x")
+    assert (unknown.code, "no world is registered" in unknown.err) == (2, True), unknown
+
+
+def test_a_registration_of_a_group_that_others_wrote_is_found(
+    addressed: Addressed, bucket: NatsBucket
+) -> None:
+    """CL-317 to CL-319: by another key, with other shards, and no registration at all."""
+    entry = bucket.get(NAME)
+    assert entry is not None
+    worlds, key = addressed.group.worlds, addressed.group.shard(0).world_key()
+    registration, revision = GroupRegistration(name=NAME, worlds=worlds), entry.revision
+
+    def found(value: bytes) -> tuple[int, list[str]]:
+        nonlocal revision
+        revision = bucket.replace(NAME, value, revision)
+        code, findings = addressed.findings()
+        return code, [row["kind"] for row in findings]
+
+    try:
+        forged = registration.signed(OTHER_KEY).to_bytes()
+        assert found(forged) == (3, ["registration_signature"])
+        assert group_status(addressed.address)["groups"][0]["signature"] == "invalid"
+        assert (
+            "not signed by the key of the group" in here("cluster", "status", addressed.address).out
+        )
+
+        swapped = replace(registration, worlds=worlds[::-1]).signed(key).to_bytes()
+        assert found(swapped) == (3, ["registration_invalid"] * 2)
+        shown = group_status(addressed.address)["worlds"]
+        assert ["another world is registered" in row["problem"] for row in shown] == [True, True]
+
+        three = replace(registration, worlds=(*worlds, worlds[0])).signed(key).to_bytes()
+        assert found(three) == (3, ["registration_invalid"])
+        assert group_status(addressed.address)["worlds"][2].keys() == {"name", "problem"}
+
+        assert found(encode([GROUP_FORM, NAME, "worlds"])) == (3, ["registration_invalid"])
+        damaged = here("cluster", "status", addressed.address)
+        assert (damaged.code, "cannot be read" in damaged.err) == (3, True), damaged
+        everything = here("cluster", "status", addressed.address.rpartition("/")[0])
+        assert "the registration of a group cannot be read" in everything.out
+    finally:
+        bucket.replace(NAME, entry.value, revision)
+    assert addressed.findings() == (0, [])
+
+
+def test_the_folder_of_one_shard_has_the_key_of_all_shards_of_the_group(
+    addressed: Addressed, bucket: NatsBucket
+) -> None:
+    """CL-318: also where no log shows it."""
+    worlds, key = addressed.group.worlds, addressed.group.shard(0).world_key()
+    group = GroupRegistration(name="trimmed", worlds=worlds).signed(key)
+    for name, world in zip(group.shard_names(), worlds, strict=True):
+        stream = f"AOS-{name}"
+        register(bucket, WorldRegistration(name=name, world=world, stream=stream).signed(key))
+    register_group(bucket, group)
+    address = addressed.address.replace(f"/{NAME}", "/trimmed")
+
+    def signatures(*words: str | Path) -> set[str]:
+        document = group_status(address, *words)
+        return {row["signature"] for row in (*document["groups"], *document["worlds"])}
+
+    try:
+        assert signatures() == {"unchecked"}
+        assert signatures("--world", addressed.group.shard_path(1)) == {"valid"}
+    finally:
+        for name in ("trimmed", *group.shard_names()):
+            bucket.remove(name)
 
 
 def attempts(folder: Path) -> list[int]:

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aos.errors import Damage
 from aos.host.cluster.bus_way import open_bus_writer, registered_world
-from aos.host.cluster.group_registration import find_group_registration, shard_address
+from aos.host.cluster.group_registration import (
+    check_shard_world,
+    find_group_registration,
+    shard_address,
+)
 from aos.host.cluster.registration import NameOfGroup
 from aos.host.door.group_writer import GroupWriter
 from aos.host.door.way import BUSY_S, WaitPatience
@@ -99,15 +102,9 @@ class AddressedGroupWriter(GroupWriter):
             address, self._access, busy_s=self._busy_s, patience=self._patience(),
             connection=self._connection,
         )  # fmt: skip
-        expected = self._group.worlds[index]
-        if writer.folder.world != expected:
-            raise Damage(
-                "another world is registered in the place of this shard",
-                location=address.text,
-                expected=expected.hex(),
-                actual=writer.folder.world.hex(),
-                hint="an operator of the servers or another program has changed the bucket AOS",
-            )
+        check_shard_world(
+            address.text, expected=self._group.worlds[index], actual=writer.folder.world
+        )
         return writer
 
     def close(self) -> None:

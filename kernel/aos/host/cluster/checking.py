@@ -16,6 +16,7 @@ from aos.host.cluster.findings import (
     ClusterFindingKind,
     ClusterReport,
     add_clock_finding,
+    add_group_signature_finding,
     add_lost_end_finding,
     add_monitor_findings,
     add_payload_findings,
@@ -26,8 +27,15 @@ from aos.host.cluster.findings import (
     add_world_findings,
 )
 from aos.host.cluster.group_manifests import add_manifests_finding
+from aos.host.cluster.group_registration import GroupRegistration, check_shard_world
 from aos.host.cluster.member_overview import add_member_findings, read_members, views_differ
-from aos.host.cluster.overview import UNCHECKED, ClusterReader, FolderOverview, WorldOverview
+from aos.host.cluster.overview import (
+    INVALID,
+    UNCHECKED,
+    ClusterReader,
+    FolderOverview,
+    WorldOverview,
+)
 from aos.host.cluster.registration import NameOfGroup, WorldRegistration
 from aos.store.log.nats_address import NatsAccess, NatsAddress
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
@@ -194,8 +202,13 @@ class ClusterCheck:
         except Damage as damage:
             return [(name, damage)]
         except NameOfGroup:
-            group = reader.group(name)
-            return [] if isinstance(group, Damage) else reader.shards(group)
+            groups = [group for _, group in reader.groups(name)]
+            return (
+                row
+                for group in groups
+                if not isinstance(group, Damage)
+                for row in reader.shards(group)
+            )
 
     def _check_groups(
         self,
@@ -205,14 +218,15 @@ class ClusterCheck:
         worlds: Sequence[WorldOverview],
     ) -> None:
         """Check the groups whose shards are among the worlds."""
-        name, by_name = self.address.name, {world.registration.name: world for world in worlds}
-        if name in by_name:
-            return
-        for group_name, group in [(name, reader.group(name))] if name else reader.groups():
+        by_name = {world.registration.name: world for world in worlds}
+        for name, group in reader.groups(self.address.name):
             if isinstance(group, Damage):
-                _add_invalid(report, group_name, group)
+                _add_invalid(report, name, group)
                 continue
+            if reader.group_signature(group) == INVALID:
+                add_group_signature_finding(report, name)
             shards = [by_name.get(shard) for shard in group.shard_names()]
+            _check_shard_worlds(report, group, shards)
             present = [shard for shard in shards if shard is not None]
             if len(present) == len(shards):
                 add_manifests_finding(report, connection, group, present)
@@ -277,6 +291,19 @@ class ClusterCheck:
                 return  # reported already, or about to be elected: the next check says it
         if log is not None and log.tail < position:
             add_lost_end_finding(report, world.registration.name, log, position, holder)
+
+
+def _check_shard_worlds(
+    report: ClusterReport, group: GroupRegistration, shards: Sequence[WorldOverview | None]
+) -> None:
+    """Find other worlds in the places of shards. Those that are None were reported before."""
+    for world, shard in zip(group.worlds, shards, strict=True):
+        if shard is not None:
+            registration = shard.registration
+            try:
+                check_shard_world(registration.name, expected=world, actual=registration.world)
+            except Damage as problem:
+                _add_invalid(report, registration.name, problem)
 
 
 def _add_invalid(report: ClusterReport, name: str, registration: Damage) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from aos.errors import AosError, excerpt
 from aos.host.cluster.findings import ClusterReport
+from aos.host.cluster.group_registration import GroupRegistration
 from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.overview import FolderOverview, NodeOverview, WorldOverview
 from aos.store.log.logged_store import LogEnd
@@ -43,8 +44,18 @@ def world_document(world: WorldOverview) -> dict[str, Any]:
     }
 
 
+def group_document(group: GroupRegistration, signature: str) -> dict[str, Any]:
+    """A registered group with the names of its shards, in order."""
+    return {
+        "name": group.name,
+        "signature": signature,
+        "shards": group.shard_names(),
+        "problem": None,
+    }
+
+
 def unreadable_document(name: str, problem: AosError) -> dict[str, Any]:
-    """In the place of a world whose registration is none."""
+    """In the place of a world or a group whose registration is none."""
     return {"name": name, "problem": problem_text(problem)}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from aos.errors import AosError, Damage, Refused, Unavailable, excerpt
 from aos.host.cluster.lease import AHEAD_NS
 from aos.host.cluster.overview import INVALID, OWNER, RELEASED, STANDBY, NodeOverview, WorldOverview
-from aos.store.log.nats_bucket import BEATS
+from aos.store.log.nats_bucket import BEATS, WORLDS
 from aos.store.log.nats_durability import check_server, unknown_durability
 from aos.store.log.nats_stream import (
     PEER_SILENCE_NS_MAX,
@@ -239,6 +239,18 @@ def add_world_findings(
                 ),
             )
     _add_beat_findings(report, world)
+
+
+def add_group_signature_finding(report: ClusterReport, name: str) -> None:
+    """Report a group whose registration is not signed by the key that its shards have."""
+    problem = Damage(
+        "the key of the group has not signed its registration, so no node joins the group",
+        location=f"group {name}",
+        hint="another program has changed it: see the permissions of rule CL-10. Delete it (nats "
+        f"kv del {WORLDS} {name}), and write it again from a folder of the group, whose nodes are "
+        "stopped: aos adopt --store ADDRESS",
+    )
+    report.add(ClusterFindingKind.REGISTRATION_SIGNATURE, problem)
 
 
 def _add_stream_findings(report: ClusterReport, name: str, log: NatsStreamState) -> None:

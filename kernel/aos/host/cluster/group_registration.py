@@ -46,6 +46,19 @@ def shard_address(group: NatsAddress, index: int) -> NatsAddress:
     return replace(group, name=f"{group.name}-{shard_name(index)}")
 
 
+def check_shard_world(location: str, *, expected: Hash, actual: Hash) -> None:
+    """Raise Damage if another world than that of the group is registered for one of its shards.
+    ``location`` is the name or the address of the shard."""
+    if actual != expected:
+        raise Damage(
+            "another world is registered in the place of this shard",
+            location=location,
+            expected=expected.hex(),
+            actual=actual.hex(),
+            hint="an operator of the servers or another program has changed the bucket AOS",
+        )
+
+
 def find_group_registration(bucket: Bucket, name: str) -> GroupRegistration | None:
     """Return the registration of the group with a name; None if no world and no group has it. Its
     signature is not checked.

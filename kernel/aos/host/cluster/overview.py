@@ -19,7 +19,11 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Fork, Genesis
 from aos.errors import AosError, BadUsage, Damage, Refused
 from aos.host.cluster.beat import Beat, unchecked_beat
-from aos.host.cluster.group_registration import GroupRegistration, find_group_registration
+from aos.host.cluster.group_registration import (
+    GroupRegistration,
+    check_shard_world,
+    find_group_registration,
+)
 from aos.host.cluster.lease import LEASE_NS
 from aos.host.cluster.registration import NameOfGroup, WorldRegistration, read_registration
 from aos.host.folder.folder import open_folder
@@ -122,19 +126,28 @@ class ClusterReader:
             with contextlib.suppress(NameOfGroup):  # its shards have registrations of their own
                 yield name, _registration(name, entry)
 
-    def groups(self) -> Iterator[tuple[str, GroupRegistration | Damage]]:
-        """Yield the registration of each group, or why it is none. Raises BucketUnreachable."""
-        for name, entry in [] if self._worlds is None else self._worlds.entries():
+    def groups(self, name: str = "") -> Iterator[tuple[str, GroupRegistration | Damage]]:
+        """Yield the registration of each group, or why it is none; with a ``name``, that of this
+        group alone, if a group has the name. Raises BucketUnreachable."""
+        for group_name, value in self._values(name):
             try:
-                if not name.startswith(f"{RESERVED}."):
-                    read_registration(entry.value)
+                read_registration(value)
             except NameOfGroup:
-                yield name, self.group(name)
+                yield group_name, self._group(group_name)
             except Damage:
                 continue  # the registration of a world
 
-    def group(self, name: str) -> GroupRegistration | Damage:
-        """Return the registration of a group, or why it is none. Raises BucketUnreachable."""
+    def _values(self, name: str) -> Iterator[tuple[str, bytes]]:
+        """The values of the names of worlds and groups, or of one ``name``."""
+        if self._worlds is None:
+            return
+        if not name:
+            for key, entry in self._worlds.entries(without=(RESERVED,)):
+                yield key, entry.value
+        elif (named := self._worlds.get(name)) is not None:
+            yield name, named.value
+
+    def _group(self, name: str) -> GroupRegistration | Damage:
         try:
             group = None if self._worlds is None else find_group_registration(self._worlds, name)
         except (Damage, Refused) as problem:
@@ -144,13 +157,29 @@ class ClusterReader:
         )
 
     def shards(self, group: GroupRegistration) -> Iterator[tuple[str, WorldRegistration | Damage]]:
-        """Yield the registration of each shard of a group, or why it is none. Raises
+        """Yield the registration of each shard of a group, or why it is none: there is none, or it
+        is that of another world. If a folder has the key of one shard, and that key has signed the
+        registration of the group, it is the key of the others too (CL-260). Raises
         BucketUnreachable."""
-        for name in group.shard_names():
+        if self.group_signature(group) == VALID:
+            key = next(self._keys[world] for world in group.worlds if world in self._keys)
+            self._keys |= dict.fromkeys(group.worlds, key)
+        for name, world in zip(group.shard_names(), group.worlds, strict=True):
             try:
-                yield name, self.registration(name)
+                registration = self.registration(name)
+                check_shard_world(name, expected=world, actual=registration.world)
+                yield name, registration
             except (Damage, BadUsage, NameOfGroup) as problem:
                 yield name, Damage(str(problem))
+
+    def group_signature(self, group: GroupRegistration) -> str:
+        """Whether the key of a group has signed its registration: ``VALID``, ``INVALID``, or
+        ``UNCHECKED`` if the key of none of its shards is known. All of them have the same key; it
+        is known of those that folders or ``world`` have shown."""
+        keys = {self._keys[world] for world in group.worlds if world in self._keys}
+        if not keys:
+            return UNCHECKED
+        return VALID if all(map(group.is_of, keys)) else INVALID
 
     def registration(self, name: str) -> WorldRegistration:
         """Return the registration of a name.

@@ -1706,6 +1706,16 @@ class ClusterWorld(TypedDict):
     problem: str | None
 
 
+class ClusterGroup(TypedDict):
+    """A registered group of worlds. One whose registration cannot be read has ``name`` and
+    ``problem`` alone."""
+
+    name: str
+    signature: NotRequired[str]
+    shards: NotRequired[list[str]]
+    problem: str | None
+
+
 class ClusterMemberRow(TypedDict):
     """A member by its beat."""
 
@@ -1762,6 +1772,7 @@ class ClusterDocument(TypedDict):
     address: str | None
     here: OwnNodeDocument | None
     members: list[ClusterMemberRow]
+    groups: list[ClusterGroup]
     worlds: list[ClusterWorld]
     worlds_cut: bool
 

@@ -13,38 +13,33 @@ from aos.host.cluster.replicating_group import (
     take_out_group,
 )
 from aos.host.folder.group import GroupFolder, open_group
+from aos.host.folder.replica_file import ReplicaFile
 from aos.node.worlds.worlds_folder import WorldsFolder
 from aos_cli.output import line, note, print_json
-from aos_cli.servers import replica_file, servers_of, stages
+from aos_cli.servers import servers_of, stages
 
 
 def replicate_group_at(
-    world: Path,
-    url: str,
-    *,
-    replicas: int,
-    node: str | None,
-    creds: Path | None,
-    monitors: list[str] | None,
-    is_unverified: bool,
-    as_json: bool,
+    world: Path, replica: ReplicaFile, *, replicas: int, creds: Path | None, as_json: bool
 ) -> None:
-    """Make the shards of a group replicated worlds, and print how each continues.
+    """Make the shards of a group replicated worlds, and print how each continues. ``replica`` is as
+    for ``replicate_group``.
 
     Raises:
         AosError: As ``replicate_group`` and ``servers_of``.
     """
     group = open_group(world)
-    replica = replica_file(url, node=node, monitors=monitors, is_unverified=is_unverified)
     with (
         WorldsFolder(world).locked(),
         servers_of(replica, creds, replicas=replicas) as servers,
         stages() as show,
     ):
-        check = durability_check(servers, replica.monitors, is_unverified=is_unverified)
+        check = durability_check(
+            servers, replica.monitors, is_unverified=replica.unverified_durability
+        )
         moved = replicate_group(group, servers, replica, check=check, progress=show, on_shard=_say)
     if _has_shown(group, moved, "replicated", as_json=as_json):
-        line(f"next, on other machines: aos join {url} DIR --keys FOLDER")
+        line(f"next, on other machines: aos join {replica.address.text} DIR --keys FOLDER")
 
 
 def move_group_out(world: Path, creds: Path | None, *, as_json: bool) -> None:

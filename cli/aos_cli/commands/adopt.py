@@ -15,10 +15,19 @@ from aos.read.lens.words import count
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World, flag, number, option
 from aos_cli.output import line, print_json, progress
-from aos_cli.servers import Creds, Monitors, NodeName, Unverified, servers_of, stages
+from aos_cli.servers import (
+    Creds,
+    Monitors,
+    NodeName,
+    Unverified,
+    replica_file,
+    servers_of,
+    stages,
+)
 
 if TYPE_CHECKING:
     from aos.host.cluster.replicating import MovedWorld
+    from aos.host.folder.replica_file import ReplicaFile
 
 
 def adopt(
@@ -54,25 +63,24 @@ def adopt(
     if store is not None or embedded:
         if keys is not None or (store is not None and embedded):
             raise BadUsage("expected one of --keys, --store and --embedded")
+        replica = None
+        if store is not None:
+            replica = replica_file(
+                store, node=node, monitors=monitor, is_unverified=unverified_durability
+            )
         if is_group(world):
             from aos_cli.adopted_group import move_group_out, replicate_group_at  # noqa: PLC0415  # few worlds
 
-            if store is None:
+            if replica is None:
                 move_group_out(world, creds, as_json=json)
-                return
-            replicate_group_at(
-                world, store, replicas=replicas, node=node, creds=creds, monitors=monitor,
-                is_unverified=unverified_durability, as_json=json,
-            )  # fmt: skip
+            else:
+                replicate_group_at(world, replica, replicas=replicas, creds=creds, as_json=json)
             return
-        if store is not None:
-            moved = _replicate(
-                world, store, replicas=replicas, node=node, creds=creds, monitors=monitor,
-                is_unverified=unverified_durability,
-            )  # fmt: skip
-        else:
+        if replica is None:
             moved = _take_out(world, creds)
-        _show_moved(world, moved, store, as_json=json)
+        else:
+            moved = _replicate(world, replica, replicas=replicas, creds=creds)
+        _show_moved(world, moved, replica, as_json=json)
         return
     with progress("reading the journal") as advance:
         adopted = adopt_world(world, keys=keys, progress=advance)
@@ -86,24 +94,17 @@ def adopt(
 
 
 def _replicate(
-    world: Path,
-    url: str,
-    *,
-    replicas: int,
-    node: str | None,
-    creds: Path | None,
-    monitors: list[str] | None,
-    is_unverified: bool,
+    world: Path, replica: ReplicaFile, *, replicas: int, creds: Path | None
 ) -> MovedWorld:
     from aos.host.cluster.connecting import durability_check  # noqa: PLC0415  # few worlds
     from aos.host.cluster.replicating import replicate  # noqa: PLC0415
     from aos.host.folder.folder import open_folder  # noqa: PLC0415
-    from aos_cli.servers import replica_file  # noqa: PLC0415
 
     folder = open_folder(world)
-    replica = replica_file(url, node=node, monitors=monitors, is_unverified=is_unverified)
     with servers_of(replica, creds, replicas=replicas) as servers, stages() as show:
-        check = durability_check(servers, replica.monitors, is_unverified=is_unverified)
+        check = durability_check(
+            servers, replica.monitors, is_unverified=replica.unverified_durability
+        )
         return replicate(folder, servers, replica, check=check, progress=show)
 
 
@@ -116,9 +117,11 @@ def _take_out(world: Path, creds: Path | None) -> MovedWorld:
         return take_out(folder, servers, replica, progress=show)
 
 
-def _show_moved(world: Path, moved: MovedWorld, url: str | None, *, as_json: bool) -> None:
+def _show_moved(
+    world: Path, moved: MovedWorld, replica: ReplicaFile | None, *, as_json: bool
+) -> None:
     if as_json:
-        kind = "embedded" if url is None else "replicated"
+        kind = "embedded" if replica is None else "replicated"
         print_json(
             {
                 "path": str(world), "kind": kind, "stream": moved.stream, "seq": moved.seq,
@@ -127,13 +130,13 @@ def _show_moved(world: Path, moved: MovedWorld, url: str | None, *, as_json: boo
         )  # fmt: skip
         return
     words = "continues" if moved.is_new else "continues as before"
-    if url is None:
+    if replica is None:
         line(f"embedded: {world} {words} from record {moved.seq:,}", style="bold")
         line(f"  the stream {moved.stream} stays at the servers, sealed; other nodes do not start")
     else:
         line(f"replicated: {world} {words} from record {moved.seq:,}", style="bold")
         line(f"  its log is the stream {moved.stream}")
-        line(f"next, on other machines: aos join {url} DIR --keys FOLDER")
+        line(f"next, on other machines: aos join {replica.address.text} DIR --keys FOLDER")
 
 
 def _document(adopted: Adopted) -> dict[str, object]:

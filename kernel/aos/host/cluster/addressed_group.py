@@ -21,34 +21,17 @@ from aos.host.cluster.registration import NameOfGroup
 from aos.host.door.group_writer import GroupWriter
 from aos.host.door.way import BUSY_S, WaitPatience
 from aos.host.door.writer import Writer
-from aos.host.folder.group import shard_name
+from aos.host.folder.group import GroupShards
 from aos.store.log.nats_address import NatsAccess, NatsAddress
 from aos.store.log.nats_bucket import WORLDS, NatsBucket
 from aos.store.log.nats_connection import NatsConnection
-from aos.values.digests import Hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddressedGroup:
-    """The group at an ``address``. ``worlds`` are those of its shards, as it is registered."""
+class AddressedGroup(GroupShards):
+    """The group at an ``address``. Its worlds are those that are registered."""
 
     address: NatsAddress
-    worlds: tuple[Hash, ...]
-
-    @property
-    def path(self) -> Path:
-        """The address, where messages name a folder."""
-        return Path(self.address.text)
-
-    @property
-    def shards(self) -> int:
-        """The number of shards."""
-        return len(self.worlds)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the shards in the group, in order."""
-        return tuple(map(shard_name, range(self.shards)))
 
     def location(self, index: int) -> Path:
         """The address of a shard. See ``GroupShards``."""
@@ -69,7 +52,7 @@ def find_addressed_group(address: NatsAddress, access: NatsAccess) -> AddressedG
             group = find_group_registration(worlds, address.name)
             if group is None:
                 raise
-            return AddressedGroup(address=address, worlds=group.worlds)
+            return AddressedGroup(path=Path(address.text), worlds=group.worlds, address=address)
     return None
 
 

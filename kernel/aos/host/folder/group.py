@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host.folder.folder import (
@@ -48,31 +48,14 @@ def check_shards(shards: int) -> None:
         )
 
 
-class GroupShards(Protocol):
-    """The shards of a group: those of a ``GroupFolder``, or those that are known by its address.
-    ``path`` is that of the group, for messages."""
-
-    @property
-    def path(self) -> Path: ...
-
-    @property
-    def shards(self) -> int: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def location(self, index: int) -> Path:
-        """Where a command finds the world of a shard: its folder, or its address."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFolder:
-    """A folder that holds a group. ``worlds`` are the ids of its shards' worlds, by index;
-    ``created`` is UTC, RFC 3339."""
+class GroupShards:
+    """The shards of a group: those of a ``GroupFolder``, or those that are known by its address.
+    ``path`` is that folder, or the address; ``worlds`` are the ids of the shards' worlds, by
+    index."""
 
     path: Path
     worlds: tuple[Hash, ...]
-    created: str
 
     @property
     def shards(self) -> int:
@@ -81,8 +64,19 @@ class GroupFolder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the shards' folders, in order."""
+        """The names of the shards in the group, in order. Their folders have the same names."""
         return tuple(map(shard_name, range(self.shards)))
+
+    def location(self, index: int) -> Path:
+        """Where a command finds the world of a shard: its folder, or its address."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFolder(GroupShards):
+    """A folder that holds a group. ``created`` is UTC, RFC 3339."""
+
+    created: str
 
     def shard_path(self, index: int) -> Path:
         """The folder of a shard."""

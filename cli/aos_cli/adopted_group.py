@@ -14,6 +14,7 @@ from aos.host.cluster.replicating_group import (
 )
 from aos.host.folder.group import GroupFolder, open_group
 from aos.host.folder.replica_file import ReplicaFile
+from aos.node.brought_values import bring_to_folder
 from aos.node.worlds.worlds_folder import WorldsFolder
 from aos_cli.output import line, note, print_json
 from aos_cli.servers import servers_of, stages
@@ -51,7 +52,7 @@ def move_group_out(world: Path, creds: Path | None, *, as_json: bool) -> None:
     group = open_group(world)
     replica = replica_of_group(group)
     with WorldsFolder(world).locked(), servers_of(replica, creds) as servers, stages() as show:
-        moved = take_out_group(group, servers, progress=show, on_shard=_say)
+        moved = take_out_group(group, servers, bring=bring_to_folder, progress=show, on_shard=_say)
     if _has_shown(group, moved, "embedded", as_json=as_json):
         line("their streams stay at the servers, sealed; other nodes do not start")
 

@@ -110,11 +110,12 @@ def _replicate(
 
 def _take_out(world: Path, creds: Path | None) -> MovedWorld:
     from aos.host.cluster.replicating import take_out  # noqa: PLC0415  # few worlds
+    from aos.node.brought_values import bring_to_folder  # noqa: PLC0415
     from aos_cli.servers import node_folder  # noqa: PLC0415
 
     folder, replica = node_folder(world)
     with servers_of(replica, creds) as servers, stages() as show:
-        return take_out(folder, servers, replica, progress=show)
+        return take_out(folder, servers, replica, bring=bring_to_folder, progress=show)
 
 
 def _show_moved(

@@ -165,8 +165,6 @@ class Duties:
         """Where the batches of a term are kept (CL-335)."""
         services = self._services
         files = BatchFiles(services.folder)
-        if term is None:
-            return StoredBatches(files)
 
         async def list_again(batch: BatchJob) -> list[str]:
             query = {
@@ -177,6 +175,8 @@ class Duties:
             lines: list[str] = document["items"]
             return lines
 
+        if term is None:
+            return StoredBatches(files, list_again)
         return SharedBatches(services.link, term, files, list_again)
 
     def _position(self, reader: str, term: int | None) -> SharedPosition | None:

@@ -77,6 +77,11 @@ class SteppedBucket(MemoryBucket):
         self._step(f"replaced {key}")
         return revision
 
+    def remove(self, key: str) -> None:
+        self._step(f"remove {key}")
+        super().remove(key)
+        self._step(f"removed {key}")
+
 
 @dataclass
 class Replicated:

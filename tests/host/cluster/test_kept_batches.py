@@ -17,6 +17,7 @@ from aos.host.cluster.kept_batches import (
     KeptBatches,
     read_batch,
 )
+from aos.host.cluster.kept_values import remove_kept_values
 from aos.store.log.bucket import BATCHES, POSITIONS, BucketUnreachable
 from aos.store.log.memory_bucket import MemoryBucket, SharedBucket
 from aos.store.log.memory_log import Fate
@@ -65,6 +66,21 @@ def test_a_new_batch_takes_a_free_slot_or_that_of_one_that_is_over() -> None:
     assert b"more" in first.load()
     assert first.keep("late", 0, b"late", instead_of="b-5")
     assert not {b"3", b"5"} & set(next_owner.load())
+
+
+def test_a_batch_that_has_left_the_servers_is_not_written_again() -> None:
+    """CL-339: by an owner that does not know it yet. Nothing else of the world is in its way."""
+    shared = SharedBucket()
+    first, next_owner = batches(shared), batches(shared)
+    assert first.keep("one", 0, b"0")
+    assert next_owner.load() == [b"0"]
+    remove_kept_values(MemoryBucket(shared), WORLD)
+    for owner in (first, next_owner):
+        assert not owner.keep("one", 64, b"64")
+        assert not owner.keep("one", 64, b"64")
+    assert shared.rows == {}
+    assert first.load() == []
+    assert first.keep("one", 70, b"70"), "the folder that has it brings it back"
 
 
 @pytest.mark.parametrize("fate", [Fate.UNANSWERED, Fate.LOST, Fate.LATE])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,11 @@ from aos.host.cluster.base import WorldServers, make_base
 from aos.host.cluster.beating import Beats
 from aos.host.cluster.following import EntryIntake, open_world
 from aos.host.cluster.joining import JoinedNode, join_world, ready_node
+from aos.host.cluster.kept_batches import KeptBatches
+from aos.host.cluster.kept_positions import KeptPositions
 from aos.host.cluster.known_end import KnownEnd
 from aos.host.cluster.registration import WorldRegistration, find_registration, register
-from aos.host.cluster.replicating import MovedWorld, replicate, restore_log, take_out
+from aos.host.cluster.replicating import MovedWorld, replicate, restore_log
 from aos.host.folder.adoption import origin_of, settle
 from aos.host.folder.folder import (
     STORE,
@@ -30,6 +34,9 @@ from aos.host.folder.folder import (
 )
 from aos.host.folder.making import init_world
 from aos.host.folder.replica_file import ReplicaFile, find_replica
+from aos.node.batches.batch import BatchFiles
+from aos.node.brought_values import bring_to_folder
+from aos.node.webhooks import Position
 from aos.store.log import patience
 from aos.store.log.log import LogSealed
 from aos.store.log.logged_store import LogEnd, LoggedStore
@@ -41,8 +48,11 @@ from aos.values.digests import content_hash
 from tests.host.cluster import owner_process
 from tests.host.cluster.owner_process import Chance, OwnerProcess, counting_draws
 from tests.host.cluster.replicated import Kill, Killed, SteppedBucket, rows_of
+from tests.node.batches.test_shared_batches import JOB
 
 NAME = "shop"
+
+take_out = partial(replicating.take_out, bring=bring_to_folder)
 
 
 @dataclass
@@ -217,6 +227,8 @@ def step_files(patch: pytest.MonkeyPatch, step: Callable[[str], None]) -> None:
     patch.setattr(LoggedStore, "meta_remove", stepped("remove", remove))
     patch.setattr(ReplicaFile, "write", stepped("file", write_file))
     patch.setattr(replicating, "settle", stepped("settle", settle))
+    patch.setattr(BatchFiles, "keep_state", stepped("batch", BatchFiles.keep_state))
+    patch.setattr(Position, "save", stepped("position", Position.save))
 
 
 def test_making_a_world_replicated_may_be_killed_at_any_point(
@@ -283,12 +295,61 @@ def replica_at(folder: WorldFolder) -> ReplicaFile:
     return replica
 
 
+def keep_values(folder: WorldFolder, servers: Servers) -> None:
+    """Keep two batches and a position of a world in its bucket, as the front of its owner does."""
+    key, stream = folder.world_key(), servers.registration().stream
+    bucket = MemoryBucket(servers.bucket)
+    kept = KeptBatches(bucket, folder.world, key)
+    for id in ("one", "two"):
+        assert kept.keep(id, 4, json.dumps(replace(JOB, id=id, next=2).to_row()).encode())
+    positions = KeptPositions(bucket, folder.world, key, lambda: stream)
+    assert positions.keep("webhook/orders", 5, 1, b"")
+    earlier = KeptPositions(bucket, folder.world, key, lambda: "AOS-earlier")
+    assert earlier.keep("webhook/earlier", 5, 1, b"")
+    kept_keys = [name for name in servers.bucket.rows if name != NAME]
+    assert len(kept_keys) == 4, kept_keys
+
+
+def check_values(folder: WorldFolder) -> None:
+    jobs, damaged = BatchFiles(folder).load()
+    assert ([(job.id, job.next) for job in jobs], damaged) == ([("one", 2), ("two", 2)], [])
+    assert Position(folder, "orders").load() == (5, 1)
+    assert Position(folder, "earlier").load() is None, "it is of another stream"
+
+
+def test_a_copy_of_a_folder_removes_nothing_of_a_world_that_is_back_at_the_servers(
+    folder: WorldFolder, servers: Servers
+) -> None:
+    """CL-339: the copy was made of a folder whose command was killed at its end."""
+    replicate(folder, servers.seen(), node_file())
+    kill = Kill(1)
+
+    def killed(*_: object) -> None:
+        kill("remove")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replicating, "_remove_replica", killed)
+        with pytest.raises(Killed):
+            take_out(folder, servers.seen(), replica_at(folder))
+    assert is_embedded(folder)
+    other = folder.path.parent / "copy"
+    shutil.copytree(folder.path, other)
+    assert not take_out(folder, servers.seen(), replica_at(folder)).is_new
+    replicate(folder, servers.seen(), node_file())
+    keep_values(folder, servers)
+
+    assert not take_out(open_folder(other), servers.seen(), replica_at(open_folder(other))).is_new
+
+    assert len(servers.bucket.rows) == 5
+
+
 def test_taking_a_world_out_may_be_killed_at_any_point(
     folder: WorldFolder, servers: Servers
 ) -> None:  # CL-158, CL-159
     replicate(folder, servers.seen(), node_file())
     other = join(folder, servers, "b").folder
     write(other, servers)
+    keep_values(other, servers)
     seq = head_seq(other)
 
     def check(taken: WorldFolder, its_servers: Servers) -> None:
@@ -296,6 +357,8 @@ def test_taking_a_world_out_may_be_killed_at_any_point(
         assert find_replica(taken.path) is None
         assert head_seq(taken) == seq
         assert its_servers.registration().taken_by is not None
+        check_values(taken)
+        assert list(its_servers.bucket.rows) == [NAME]
 
     def command(taken: WorldFolder, seen: WorldServers) -> MovedWorld:
         return take_out(taken, seen, find_replica(taken.path) or node_file())
@@ -304,6 +367,7 @@ def test_taking_a_world_out_may_be_killed_at_any_point(
         """It is embedded only once all is there."""
         if is_embedded(taken):
             assert head_seq(taken) == seq
+            check_values(taken)
 
     check_killed(folder.path, servers, command, check, between)
 

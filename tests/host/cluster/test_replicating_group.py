@@ -7,12 +7,13 @@ import contextlib
 import copy
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from aos.errors import BadUsage, Refused, Unavailable
-from aos.host.cluster import replicating
+from aos.host.cluster import replicating, replicating_group
 from aos.host.cluster.base import WorldServers
 from aos.host.cluster.group_registration import (
     GroupRegistration,
@@ -24,12 +25,12 @@ from aos.host.cluster.registration import WorldRegistration, find_registration, 
 from aos.host.cluster.replicating_group import (
     replica_of_group,
     replicate_group,
-    take_out_group,
 )
 from aos.host.folder.adoption import settle
 from aos.host.folder.folder import REPLICA_FILE, STORE, WORLD_FILE, is_replicated
 from aos.host.folder.group import GroupFolder, open_group
 from aos.host.folder.group_making import GroupPlan, init_group
+from aos.node.brought_values import bring_to_folder
 from aos.node.worlds.worlds_folder import WorldsFolder
 from aos.store.lock import WorldLock
 from aos.store.log import patience
@@ -49,6 +50,8 @@ from tests.host.cluster.test_replicating import (
     write,
 )
 from tests.nats_servers import Servers as NatsServers
+
+take_out_group = partial(replicating_group.take_out_group, bring=bring_to_folder)
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +172,8 @@ def test_a_group_becomes_embedded_again_whenever_the_command_is_killed(
     assert take_out_group(group, servers.seen()).shards == (None, None)
     with pytest.raises(BadUsage, match="worlds of this group are embedded"):
         replica_of_group(group)
-    # And to the servers again, under the same name.
+    # And to the servers again, under the same name, of which the registration was deleted.
+    servers.bucket.rows.pop(NAME)
     check_replicated(replicated(group, servers), servers)
     assert replica_of_group(group).address.name == f"{NAME}-000"
 

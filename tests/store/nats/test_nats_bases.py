@@ -25,6 +25,7 @@ from aos.host.cluster.replicating import replicate, restore_log, take_out
 from aos.host.folder.folder import STORE, WORLD_FILE, open_folder
 from aos.host.folder.making import init_world
 from aos.host.folder.replica_file import ReplicaFile, find_replica
+from aos.node.brought_values import bring_to_folder
 from aos.store.log.entry import parts_of
 from aos.store.log.log import LogSealed, LogTrimmed, LogUnreachable
 from aos.store.log.logged_store import LoggedStore
@@ -351,13 +352,13 @@ def test_a_world_moves_to_the_servers_and_back(
         )
     forget_node(third.folder, servers, other_copy)
     assert not (tmp_path / "c").exists()
-    taken = take_out(other.folder, servers, other_file)
+    taken = take_out(other.folder, servers, other_file, bring=bring_to_folder)
     assert taken.is_new
     log = servers.streams.log(moved.stream)
     with pytest.raises(LogSealed):
         log.append(parts_of(b"late", 1000), log.tail())
     with pytest.raises(Refused, match="embedded in the folder of one node"):
-        take_out(folder, servers, replace(replica, stream=moved.stream))
+        take_out(folder, servers, replace(replica, stream=moved.stream), bring=bring_to_folder)
     assert replicate(open_folder(tmp_path / "b"), servers, node_file(server, name, "b")).is_new
 
 

@@ -84,17 +84,22 @@ class KeptBatches:
         self._key = key
         self._world_key = key.verify_key.encode()
         self._slot_by_id: dict[str, int] = {}
+        self._kept_ids: set[str] = set()
+        """Of the batches that the bucket had when this was last asked."""
         self._lock = threading.Lock()
 
     def load(self) -> list[bytes]:
         """Return the row of each batch. Raises BucketUnreachable."""
         with self._lock:
-            return [batch.row for _, batch in self._batches(self._slots()).values()]
+            batches = self._batches(self._slots())
+            self._slot_by_id = {id: slot for id, (slot, _) in batches.items()}
+            self._kept_ids = set(batches)
+            return [batch.row for _, batch in batches.values()]
 
     def keep(self, id: str, progress: int, row: bytes, *, instead_of: str | None = None) -> bool:
         """Keep a batch. A new one gets a free slot, or that of the batch ``instead_of``, which is
         over. Whether it is kept: not if another process has kept further progress, or has taken
-        the slot.
+        the slot, or has removed the batch because the world has left the servers.
 
         Raises:
             BadUsage: The row or the id is too long. No slot is free.
@@ -114,6 +119,8 @@ class KeptBatches:
 
     def _keep(self, batch: KeptBatch, instead_of: str | None) -> bool:
         slot, former = self._slot_of(batch.id, instead_of)
+        if former is None and batch.id in self._kept_ids:
+            return False  # it must not be there when the world comes back
         kept_batch = None if former is None else former.batch
         if kept_batch is not None and kept_batch.id == batch.id:
             if kept_batch.progress > batch.progress:
@@ -129,7 +136,9 @@ class KeptBatches:
                 self._bucket.replace(key, value, former.revision)
         except BucketConflict:
             entry = self._bucket.get(key)
-            return entry is not None and entry.value == value
+            if entry is None or entry.value != value:
+                return False
+        self._kept_ids.add(batch.id)
         return True
 
     def _slot_of(self, id: str, instead_of: str | None) -> tuple[int, SlotEntry | None]:

@@ -104,6 +104,16 @@ class KeptPositions:
         with self._lock:
             return self._position_of(reader)[0]
 
+    def load_all(self) -> list[KeptPosition]:
+        """Return the positions of all readers that count. Raises BucketUnreachable."""
+        positions = []
+        with self._lock:
+            for key, entry in self._bucket.entries(f"{POSITIONS}.{self._world.hex()}"):
+                position = read_position(entry.value)
+                if position is not None and key == position_key(self._world, position.reader):
+                    positions.append(position)
+            return [position for position in positions if self._counts(position, position.reader)]
+
     def keep(self, reader: str, seq: int, index: int, reader_bytes: bytes) -> bool:
         """Keep a position. Whether it is kept: not if another process has kept a later one.
 
@@ -148,10 +158,12 @@ class KeptPositions:
         if entry is None:
             return None, None
         position = read_position(entry.value)
-        counts = (
-            position is not None
-            and (position.world, position.reader) == (self._world, reader)
+        counts = position is not None and self._counts(position, reader)
+        return (position if counts else None), entry.revision
+
+    def _counts(self, position: KeptPosition, reader: str) -> bool:
+        return (
+            (position.world, position.reader) == (self._world, reader)
             and position.stream == self._stream()
             and position.is_of(self._world_key)
         )
-        return (position if counts else None), entry.revision

@@ -3,6 +3,7 @@ the servers have lost records (spec/cluster.md, CL-157 to CL-163).
 
     embedded ──replicate──▶ place in the store ──▶ replica.json ──▶ base ──▶ registration
     embedded ◀── no place in the store ◀── registration: taken ◀── read to the tail ◀── sealed
+                 kept values are in the folder before that, and are removed from the bucket after it
 
 The place in the store decides whether a folder is embedded, so it is never both. Each function
 finishes what a killed one has left.
@@ -35,8 +36,14 @@ from aos.host.cluster.joining import (
     follow_log,
     no_progress,
 )
+from aos.host.cluster.kept_values import (
+    BringValues,
+    read_kept_values,
+    remove_kept_values,
+)
 from aos.host.cluster.known_end import ROW as KNOWN_END_ROW
 from aos.host.cluster.registration import (
+    NameOfGroup,
     WorldRegistration,
     check_in_servers,
     find_registration,
@@ -200,10 +207,12 @@ def take_out(
     servers: WorldServers,
     replica: ReplicaFile,
     *,
+    bring: BringValues,
     progress: Progress = no_progress,
 ) -> MovedWorld:
     """Take a world out of the servers: it is embedded in this folder from then on. Its streams stay
-    there, sealed.
+    there, sealed. ``bring`` writes the positions and the batches of the world to the folder; then
+    they are removed from the bucket.
 
     Raises:
         Refused: Another node has taken it, or the folder is of an earlier log. Nothing has changed.
@@ -211,14 +220,13 @@ def take_out(
         Unavailable: A process runs the node, or the servers do not answer. Repeat it.
     """
     with _opened(folder) as (store, key, head):
-        place = store.place
+        place, name, world_key = store.place, replica.address.name, key.verify_key.encode()
         if place is None:
-            _remove_replica(folder)
+            _finish_leaving(folder, servers, replica, store.meta_get(TAKEN_ROW))
             return MovedWorld(seq=head.seq, stream=replica.stream, is_new=False)
-        name, world_key = replica.address.name, key.verify_key.encode()
         token = store.meta_get(TAKEN_ROW) or os.urandom(16)
         store.meta_put(TAKEN_ROW, token)
-        taken_by = f"{replica.node}/{token.hex()}"
+        taken_by = _taken_by(replica, token)
 
         def taken(registration: WorldRegistration) -> WorldRegistration | None:
             if registration.taken_by != taken_by:
@@ -240,10 +248,36 @@ def take_out(
                 hint="bring the log back first: aos cluster restore NAME --from DIR",
             )
         change_registration(servers.worlds, name, key, taken)
+        kept = patiently(
+            lambda: read_kept_values(servers.worlds, folder.world, key, registration.stream)
+        )
+        bring(folder, kept)
         settle(folder.path / WORLD_FILE, store)
         store.meta_remove(LOG_PLACE)
-        _remove_replica(folder)
+        _finish_leaving(folder, servers, replica, token)
         return MovedWorld(seq=end.seq, stream=place.stream, is_new=True)
+
+
+def _taken_by(replica: ReplicaFile, token: bytes) -> str:
+    return f"{replica.node}/{token.hex()}"
+
+
+def _finish_leaving(
+    folder: WorldFolder, servers: WorldServers, replica: ReplicaFile, token: bytes | None
+) -> None:
+    """Remove the positions and the batches of an embedded world from the bucket, and
+    ``replica.json`` from its folder. They stay if the registration does not name this folder: the
+    world may be at the servers again."""
+
+    def attempt() -> None:
+        entry = find_registration(servers.worlds, replica.address.name)
+        taken_by = None if entry is None else entry.registration.taken_by
+        if token is not None and taken_by == _taken_by(replica, token):
+            remove_kept_values(servers.worlds, folder.world)
+
+    with contextlib.suppress(Damage, NameOfGroup):  # others have changed the registration
+        patiently(attempt)
+    _remove_replica(folder)
 
 
 def restore_log(

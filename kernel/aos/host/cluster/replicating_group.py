@@ -23,6 +23,7 @@ from aos.host.cluster.group_registration import (
     shard_address,
 )
 from aos.host.cluster.joining import Progress, check_node_name, no_progress
+from aos.host.cluster.kept_values import BringValues
 from aos.host.cluster.registration import find_registration
 from aos.host.cluster.replicating import CheckStream, MovedWorld, replicate, take_out
 from aos.host.folder.group import GroupFolder
@@ -85,11 +86,13 @@ def take_out_group(
     group: GroupFolder,
     servers: WorldServers,
     *,
+    bring: BringValues,
     progress: Progress = no_progress,
     on_shard: OnShard = lambda _: None,
 ) -> MovedGroup:
     """Take each shard of a group out of the servers, in order: all are embedded in this folder
-    then. The registration of the group stays, so that no other group gets its name.
+    then. The registration of the group stays, so that no other group gets its name. ``bring`` is as
+    for ``take_out``.
 
     Another folder that does the same is refused at shard 0, so one folder gets all of them.
 
@@ -106,7 +109,7 @@ def take_out_group(
             moved.append(None)
             continue
         on_shard(name)
-        moved.append(take_out(folder, servers, replica, progress=progress))
+        moved.append(take_out(folder, servers, replica, bring=bring, progress=progress))
     return MovedGroup(shards=tuple(moved))
 
 

@@ -191,6 +191,12 @@ class BatchFiles:
         with self._open_batches() as batches, batches.inner(batch.id) as folder:
             _put_state(folder, batch)
 
+    def keep_state(self, batch: BatchJob) -> None:
+        """Keep the state of a batch that may have no items here. It is durable on return."""
+        with self._open_batches(make=True) as batches, batches.inner(batch.id, make=True) as folder:
+            _put_state(folder, batch)
+            batches.sync()
+
     def keep_items(self, id: str, lines: Sequence[str]) -> None:
         """Write the lines of the items of a batch. They are durable on return."""
         with self._open_batches(make=True) as batches, batches.inner(id, make=True) as folder:

@@ -73,8 +73,9 @@ class StoredBatches:
 
     kept_max = KEPT_MAX
 
-    def __init__(self, files: BatchFiles) -> None:
+    def __init__(self, files: BatchFiles, list_again: ListAgain) -> None:
         self._files = files
+        self._list_again = list_again
 
     def check(self, batch: BatchJob) -> None:
         """As ``BatchStore``: the API has bounded the order."""
@@ -93,6 +94,8 @@ class StoredBatches:
         await asyncio.to_thread(self._files.save, batch)
 
     async def items(self, batch: BatchJob) -> list[BatchItem]:
+        if batch.items_digest:  # it began while the world was replicated (CL-339)
+            return await _listed_items(self._files, batch, self._list_again)
         return await asyncio.to_thread(self._files.items, batch)
 
 
@@ -181,29 +184,37 @@ class SharedBatches:
 
     async def items(self, batch: BatchJob) -> list[BatchItem]:
         """As ``BatchStore``: those of this node's file, or else listed again (CL-336)."""
-        try:
-            lines: Sequence[str] = await asyncio.to_thread(self._files.lines, batch.id)
-        except (OSError, Damage, ValueError):
-            lines = ()
-        if digest_of_items(lines) != batch.items_digest:
-            try:
-                lines = await self._list_again(batch)
-            except (AosError, Problem) as problem:
-                raise Damage(
-                    f"the items of batch {batch.id} cannot be listed again as of record "
-                    f"{batch.listed:,}: {problem}"
-                ) from problem
-            if digest_of_items(lines) != batch.items_digest:
-                raise Damage(
-                    f"the items of batch {batch.id}, listed again as of record {batch.listed:,}, "
-                    "are others than those with which it began (do all nodes have the same names "
-                    "of search in node.toml?)"
-                )
-            await asyncio.to_thread(self._files.keep_items, batch.id, lines)
-        return [BatchItem.from_line(line) for line in lines]
+        return await _listed_items(self._files, batch, self._list_again)
 
     async def _ask(self, op: str, **fields: Value) -> dict[str, Any]:
         return await self._link.cluster(op, term=self._term, **fields)
+
+
+async def _listed_items(
+    files: BatchFiles, batch: BatchJob, list_again: ListAgain
+) -> list[BatchItem]:
+    """The items of a batch with a digest: those of the file, or else listed again. Raises: Damage:
+    They are not those with which it began."""
+    try:
+        lines: Sequence[str] = await asyncio.to_thread(files.lines, batch.id)
+    except (OSError, Damage, ValueError):
+        lines = ()
+    if digest_of_items(lines) != batch.items_digest:
+        try:
+            lines = await list_again(batch)
+        except (AosError, Problem) as problem:
+            raise Damage(
+                f"the items of batch {batch.id} cannot be listed again as of record "
+                f"{batch.listed:,}: {problem}"
+            ) from problem
+        if digest_of_items(lines) != batch.items_digest:
+            raise Damage(
+                f"the items of batch {batch.id}, listed again as of record {batch.listed:,}, "
+                "are others than those with which it began (do all nodes have the same names "
+                "of search in node.toml?)"
+            )
+        await asyncio.to_thread(files.keep_items, batch.id, lines)
+    return [BatchItem.from_line(line) for line in lines]
 
 
 def shortened_row(batch: BatchJob, bytes_max: int = ROW_BYTES_MAX) -> bytes:

@@ -326,6 +326,18 @@ def newest_attempts(attempts: Mapping[str, Any], bytes_max: int = SHARED_BYTES_M
     return json.dumps(dict(reversed(kept))).encode()
 
 
+def bring_position(folder: WorldFolder, seq: int, attempts: bytes) -> None:
+    """Write the position of the spans to the file of a folder, as ``newest_attempts`` has kept it.
+    A file that is not before it stays, and so does one that is not ours. Raises OSError."""
+    file = PositionFile(folder, FOLDER, NAME, bytes_max=_BYTES_MAX)
+    try:
+        document = file.load()
+        if document is None or int(document["seq"]) < seq:
+            file.save({"seq": seq, "attempts": json.loads(attempts)})
+    except (ValueError, KeyError, TypeError):
+        return  # the poster reports a file that it cannot read
+
+
 def _attempts(document: Mapping[str, Any] | None) -> dict[Hash, list[SpanEvent]]:
     """Read the attempts of open effects. Raises KeyError, TypeError, ValueError, AttributeError."""
     if document is None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aos.core.journal.frame import Tip
 from aos.core.state.eras import Era, Eras
 from aos.core.state.state import State
 from aos.errors import BadUsage
-from aos.host.cluster.bus_way import open_bus_way, open_bus_writer
+from aos.host.cluster.bus_way import AddressedWorld, open_bus_way, open_bus_writer
 from aos.host.door.writer import Writer
 from aos.read.views.view import View
 from aos.store.log.nats_address import NatsAccess, NatsAddress
@@ -29,6 +30,10 @@ from aos_cli.open_writing import (
     writing_to,
 )
 from aos_cli.options import address_of
+
+if TYPE_CHECKING:
+    from aos.host.apply.dry_run import ApplyReport
+    from aos.manifest.load import Loaded
 
 
 def open_at_address(address: str) -> Writer:
@@ -71,6 +76,35 @@ def retry_at_address(world: Path, intents: Sequence[Hash]) -> list[Hash]:
         return way.retry(intents)
     finally:
         way.close()
+
+
+def try_at_address(world: Path, loaded: Loaded, *, mode: str, leave_cells: bool) -> ApplyReport:
+    """Have the owner of the world at an address try a manifest; return the report of that dry run.
+
+    Raises:
+        Refused: A module is refused, or no key of an operator was named.
+        AosError: As ``RequestWay.try_manifest`` and ``open_bus_way``.
+    """
+    # Only aos apply needs it.
+    from aos.host.apply.manifest_trial import ManifestTrial  # noqa: PLC0415
+
+    text = address_of(world)
+    assert text is not None, "an address"
+    address = NatsAddress.parse(text)
+    way = open_bus_way(address, NatsAccess.read(chosen_credentials()), patience=patience())
+    try:
+        key = AddressedWorld(
+            address=address, world=way.world, key_file=chosen_operator_key()
+        ).operator_key()
+        signed_state = way.signed_state()
+        trial = ManifestTrial(
+            document=loaded.effective.document, mode=mode, leave_cells=leave_cells
+        ).signed(signed_state.world, signed_state.serial, signed_state.operators, key)
+        report: ApplyReport = way.try_manifest(trial, loaded.modules)
+    finally:
+        way.close()
+    del report["leaves"]
+    return report
 
 
 def whole_intent(text: str) -> Hash:

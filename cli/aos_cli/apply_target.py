@@ -17,7 +17,6 @@ from aos.host.apply.dry_run import ApplyReport, apply_report, dry_run_of, gate_f
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
 from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.folder import WORLD_FILE
-from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, ManifestProblems
 from aos.shell_text import shell_word
 from aos_cli.open_writing import current_core, patience, writing_to
@@ -129,29 +128,20 @@ class ApplyTarget:
     def _apply_at_address(
         self, loaded: Loaded, *, dry_run: bool, mode: str, leave_cells: bool, allow_diverged: bool
     ) -> ApplyReport:
-        """Apply a manifest to a world whose journal is not here: flows in progress cannot be tried
-        (H-77), so a manifest that would take some over needs ``allow_diverged``."""
-        if dry_run:
-            from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # few worlds have one
+        """Apply a manifest to a world whose journal is not here: its owner tries it, if this is a
+        dry run or the manifest takes over flows in progress (H-71c)."""
+        flows = None
+        if dry_run or (taken_over(loaded.effective) and not allow_diverged):
+            from aos_cli.addressed_world import try_at_address  # noqa: PLC0415  # few worlds have one
 
-            refuse_choice(self.world, "--dry-run")
+            report = try_at_address(self.world, loaded, mode=mode, leave_cells=leave_cells)
+            if dry_run or self.is_stopped(report, allow_diverged=allow_diverged):
+                return report
+            flows = report["flows"]
         with writing_to(self.world) as writer:
-            if not allow_diverged:
-                self.check_flows(loaded, writer.signed_state().manifest)
             applied = self._applied(writer, loaded, mode=mode, leave_cells=leave_cells)
-        return apply_report(applied, NO_FLOWS, None, loaded)
-
-    def check_flows(self, loaded: Loaded, in_force: Effective | None) -> None:
-        """Raise BadUsage if a manifest would take over flows in progress of the world at an
-        address, where they cannot be tried."""
-        flows = taken_over(loaded.effective)
-        if flows and in_force is not None and in_force.hash != loaded.effective.hash:
-            raise BadUsage(
-                f"the flows in progress of {', '.join(sorted(flows))} must be tried with the new "
-                "code first, and the address of a world has no journal",
-                location=str(address_of(self.world)),
-                hint="name the folder of a node: --world DIR; or skip this: --allow-diverged",
-            )
+        report = apply_report(applied, NO_FLOWS, None, loaded)
+        return report if flows is None else {**report, "flows": flows}
 
     def _applied(self, writer: Writer, loaded: Loaded, *, mode: str, leave_cells: bool) -> Applied:
         """Apply a manifest. A governed world asks for a proposal first, also of the manifest that

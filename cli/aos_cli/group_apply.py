@@ -4,7 +4,7 @@
 A shard that has the manifest already is passed over, so a command that was interrupted between two
 shards is finished by running it again.
 
-At the address of a group there is no journal to try a manifest on (spec/cluster.md, CL-303).
+At the address of a group, the owner of each shard tries the manifest (spec/cluster.md, CL-303).
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from aos.core.decide.answers import Refusal, Rule
-from aos.core.decide.flow_gate import NO_FLOWS
 from aos.core.journal.inputs import STRICT
 from aos.errors import AosError, Refused
-from aos.host.apply.apply import Applied
-from aos.host.apply.dry_run import ApplyReport, apply_report
+from aos.host.apply.dry_run import ApplyReport
 from aos.host.folder.group import GroupShards
 from aos.host.folder.reader import open_reader
-from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.manifest.shards import group_findings, with_shard
@@ -72,34 +69,12 @@ class GroupApply:
 
     def dry_run(self) -> list[ApplyReport]:
         """Try the manifest on every shard; change nothing. A shard that has it is not in its own
-        way. Of an address, only find out which shards have it, and that each of them answers.
-        Raises as ``ApplyTarget.apply``."""
-        locations = [self.group.location(index) for index in range(self.group.shards)]
-        is_folder = address_of(self.group.path) is None
-        look = self._dry_run if is_folder else self._look
-        return [look(location, index) for index, location in enumerate(locations)]
+        way. Raises as ``ApplyTarget.apply``."""
+        return [self._dry_run(index) for index in range(self.group.shards)]
 
-    def _dry_run(self, location: Path, index: int) -> ApplyReport:
+    def _dry_run(self, index: int) -> ApplyReport:
         report = self._apply(index, dry_run=True)
-        with open_reader(location) as reader:
-            in_force = reader.manifest
-        return self._unless_in_force(report, in_force, index)
-
-    def _look(self, location: Path, index: int) -> ApplyReport:
-        with writing_to(location) as writer:
-            in_force = writer.signed_state().manifest
-        loaded = replace(self.loaded, effective=self._manifest(index))
-        if not self.allow_diverged:
-            ApplyTarget(location, None).check_flows(loaded, in_force)
-        untried = Applied(
-            difference=difference(in_force, loaded.effective), manifest=loaded.effective.hash,
-            blockers=(), answer=None,
-        )  # fmt: skip
-        return self._unless_in_force(apply_report(untried, NO_FLOWS, None, loaded), in_force, index)
-
-    def _unless_in_force(
-        self, report: ApplyReport, in_force: Effective | None, index: int
-    ) -> ApplyReport:
+        in_force = _in_force(self.group.location(index))
         if in_force is None or in_force.hash != self._manifest(index).hash:
             return report
         return with_answer(report, Refusal(rule=Rule.MANIFEST_IS_IN_FORCE, message="in force"))
@@ -130,6 +105,15 @@ class GroupApply:
             show=0,
             allow_diverged=self.allow_diverged,
         )
+
+
+def _in_force(location: Path) -> Effective | None:
+    """The manifest in force of a shard, in a folder or at an address."""
+    if address_of(location) is None:
+        with open_reader(location) as reader:
+            return reader.manifest
+    with writing_to(location) as writer:
+        return writer.signed_state().manifest
 
 
 def apply_to_group(applying: GroupApply, *, dry_run: bool, json: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -11,11 +12,14 @@ from typing import Any
 import httpx
 import pytest
 
+from aos.host.apply.dry_run import ApplyReport
+from aos.host.apply.manifest_trial import run_trial
 from aos.host.door.writer import open_writer
 from aos.host.folder.making import init_world
-from aos.manifest.load import load
+from aos.manifest.load import Loaded, load
 from aos.sandbox.inspect import check_module
 from aos.values.digests import hash_text
+from aos_cli import addressed_group, addressed_world, apply_target
 from tests.cli.shell import Result, here, in_silence
 from tests.cli.test_node_commands import alike, served
 from tests.copies import copied
@@ -138,6 +142,38 @@ def test_a_dry_run_says_the_same_and_changes_nothing(world: Path, later: Path) -
 
     assert (found.code, found.json["applied"]) == (1, False)
     assert diverging(found.json["flows"]["diverge"]) == STOPPED
+
+
+def test_an_apply_at_an_address_has_the_owner_try_the_flows(
+    world: Path, later: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-8c, H-71c: the folder plays the owner."""
+    modes: list[str] = []
+
+    def tried(_: Path, loaded: Loaded, *, mode: str, leave_cells: bool) -> ApplyReport:
+        modes.append(mode)
+        options = {"mode": mode, "leave_cells": leave_cells, "show": 0}
+        trial = run_trial(world, loaded.effective.document, loaded.modules, {"report": options})
+        report = asyncio.run(trial)
+        del report["leaves"]
+        return report
+
+    monkeypatch.setattr(addressed_world, "try_at_address", tried)
+    monkeypatch.setattr(apply_target, "writing_to", lambda _: open_writer(world))
+    monkeypatch.setattr(addressed_group, "group_at", lambda _: None)
+    address = Path("nats://127.0.0.1/shop")
+    for words in ((), ("--dry-run",)):
+        stopped = apply(address, later, "--json", *words)
+        assert stopped.code == 1, stopped
+        assert diverging(stopped.json["flows"]["diverge"]) == STOPPED
+        assert (stopped.json["applied"], stopped.json["in_force"]) == (False, False)
+    assert modes == ["strict", "strict"]
+
+    applied = apply(address, later, "--json", "--allow-diverged")
+    assert (applied.code, applied.json["applied"]) == (0, True), applied
+    assert len(modes) == 2, "nothing is tried that does not matter"
+    again = apply(address, later, "--json")
+    assert (again.code, again.json["in_force"]) == (0, True), again
 
 
 def test_code_that_pins_or_changes_nothing_is_not_tried(world: Path, tmp_path: Path) -> None:

@@ -82,12 +82,9 @@ def apply(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    if mode not in MODES:
-        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
-    if show and not (dry_run and mode == MIGRATE):
-        raise BadUsage("--show: expected --dry-run and --mode migrate with it")
+    _check_options(mode, show, world, dry_run=dry_run)
     loaded = load_named(path, abi)
-    group = None if node is not None else _group_of(world, dry_run=dry_run)
+    group = None if node is not None else _group_of(world)
     if group is not None:
         if show:
             raise BadUsage(
@@ -133,15 +130,26 @@ def apply(
     return Refused.exit_code if is_stopped or not is_fine(report) else 0
 
 
-def _group_of(world: Path, *, dry_run: bool) -> GroupShards | None:
-    """The group in a folder or at an address; None for a world. A dry run at an address is refused
-    without a look at the servers."""
+def _check_options(mode: str, show: int, world: Path, *, dry_run: bool) -> None:
+    """Raises: BadUsage: They do not go together, or ``mode`` is none."""
+    if mode not in MODES:
+        raise BadUsage("--mode", expected=either(MODES), actual=repr(mode))
+    if show and not (dry_run and mode == MIGRATE):
+        raise BadUsage("--show: expected --dry-run and --mode migrate with it")
+    if show and address_of(world) is not None:
+        from aos_cli.addressed_world import refuse_choice  # noqa: PLC0415  # few worlds have one
+
+        refuse_choice(world, "--show")
+
+
+def _group_of(world: Path) -> GroupShards | None:
+    """The group in a folder or at an address; None for a world."""
     # Few worlds are groups, and few are named by an address.
     if is_group(world):
         from aos.host.folder.group import open_group  # noqa: PLC0415
 
         return open_group(world)
-    if address_of(world) is None or dry_run:
+    if address_of(world) is None:
         return None
     from aos_cli.addressed_group import group_at  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ PassOn: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 """Takes packed messages, as a client writes them to one connection, and returns the packed answers
 of the owner. Raises AosError."""
 
-WITH_MODULES: Final = ("apply", "governance")
+WITH_MODULES: Final = ("apply", "try", "governance")
 
 
 class Standby:

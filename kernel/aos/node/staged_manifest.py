@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import excerpt
+from aos.errors import Unavailable, excerpt
+from aos.host.apply.manifest_trial import TRIAL_S, run_trial
 from aos.host.door.protocol import STAGED_BYTES_MAX, STAGED_MODULES_MAX
 from aos.node.problems import Problem
 from aos.read.lens.words import count
@@ -21,10 +19,6 @@ from aos.values.digests import Hash, content_hash, hash_text
 
 KEPT_S: Final = 600.0
 """Seconds that a module is kept for its manifest."""
-
-COMMAND: Final = (sys.executable, "-m", "aos.node.apply_process")
-TRIAL_S: Final = 120.0
-"""Seconds that the trial of one manifest may take."""
 
 
 class KeptModules:
@@ -134,31 +128,16 @@ class ApplyTrials:
     async def _try_manifest(
         self, document: bytes, modules: Mapping[Hash, bytes], options: Mapping[str, object]
     ) -> dict[str, Any]:
-        parts = [document, *modules.values()]
-        head = json.dumps({"lengths": [len(part) for part in parts], **options}).encode()
         async with self._turn:
-            return await self._run(head + b"\n" + b"".join(parts))
-
-    async def _run(self, body: bytes) -> dict[str, Any]:
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND, str(self._world), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        try:
-            async with asyncio.timeout(self._seconds):
-                data, _ = await process.communicate(body)
-        except TimeoutError:
-            raise Problem(
-                503, "gate_takes_too_long",
-                f"the manifest was not tried within {self._seconds:g} s (apply it on the node's "
-                "machine, with aos apply)", retry_after_s=60,
-            ) from None  # fmt: skip
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await asyncio.shield(process.wait())
-        if process.returncode:
-            raise Problem(
-                500, "gate_has_ended", "the process that tries the manifest ended unexpectedly"
-            )
-        outcome: dict[str, Any] = json.loads(data)
-        return outcome
+            try:
+                return await run_trial(
+                    self._world, document, modules, options, seconds=self._seconds
+                )
+            except TimeoutError:
+                raise Problem(
+                    503, "gate_takes_too_long",
+                    f"the manifest was not tried within {self._seconds:g} s (apply it on the "
+                    "node's machine, with aos apply)", retry_after_s=60,
+                ) from None  # fmt: skip
+            except Unavailable as problem:
+                raise Problem(500, "gate_has_ended", str(problem)) from problem

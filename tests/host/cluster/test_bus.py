@@ -415,9 +415,12 @@ def test_the_owner_takes_some_requests_alone() -> None:
                 for client in (bus.client(), others):
                     error = only(await ask_owner(client, pack({"op": op})))["error"]
                     assert error["kind"] == "usage"
-            unsigned = pack({"op": "control", "action": "retry"})
-            error = only(await ask_owner(others, unsigned))["error"]
-            assert (error["kind"], "--operator-key" in error["message"]) == ("refused", True)
+            for unsigned in (
+                pack({"op": "control", "action": "retry"}),
+                pack({"op": "try", "document": b""}),
+            ):
+                error = only(await ask_owner(others, unsigned))["error"]
+                assert (error["kind"], "--operator-key" in error["message"]) == ("refused", True)
             for op in ("settle", "attempt", "tell", "http", "hand_over", "blob", "head"):
                 error = only(await ask_owner(others, pack({"op": op})))["error"]
                 assert error["kind"] == "usage"
@@ -658,6 +661,7 @@ def test_each_event_gets_an_id_and_keeps_its_own() -> None:
     request = BusRequest.of(events("mine", None, "aos:reserved", None))
     ids = [item["id"] for item in only(request.messages)["items"]]
     assert (ids[0], ids[2], request.is_repeatable) == ("mine", "aos:reserved", True)
+    assert BusRequest.of(pack({"op": "try", "document": b""})).is_repeatable
     assert len(set(ids)) == 4
     assert not any(id.startswith("aos:") for id in (ids[1], ids[3]))
     assert BusRequest.of(events("mine")).messages == events("mine")

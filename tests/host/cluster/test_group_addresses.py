@@ -63,7 +63,7 @@ apply, calls = group_apply.GroupApply._apply, 0
 
 def killed(*words, **options):
     global calls
-    calls += 1
+    calls += not options["dry_run"]
     if calls == 2:
         os._exit(9)
     return apply(*words, **options)
@@ -338,7 +338,7 @@ def test_operators_name_cells_and_effects_of_a_group_at_its_address(addressed: A
 def test_commands_that_an_address_of_a_group_does_not_answer_are_refused(
     addressed: Addressed,
 ) -> None:
-    """CL-300, CL-303, CL-305: and nothing is asked of a shard."""
+    """CL-300, CL-303, CL-305: and nothing is asked of a shard. A trial needs a signature."""
     other = addressed.aos("send", puppet.DO, event("a"))
     assert other.code == 0
     unknown = here("send", puppet.DO, event("a"), "--world", f"{addressed.address}x")
@@ -349,10 +349,13 @@ def test_commands_that_an_address_of_a_group_does_not_answer_are_refused(
     for words in (
         ("cells", "end", "puppet", "--all"), ("cells", "retry", "--all-failed"),
         ("cells", "end", "puppet", "a", "--dry-run"), ("effects", "retry", "--parked"),
-        ("apply", str(addressed.manifest), "--dry-run"), ("effects", "cancel", "01234567"),
+        ("apply", str(addressed.manifest), "--dry-run", "--mode", "migrate", "--show", "1"),
+        ("effects", "cancel", "01234567"),
     ):  # fmt: skip
         refused = addressed.aos(*words)
         assert (refused.code, "folder of" in refused.err) == (2, True), refused
+    unsigned = addressed.aos("apply", addressed.manifest, "--dry-run")
+    assert (unsigned.code, "--operator-key FILE" in unsigned.err) == (1, True), unsigned
 
 
 def test_a_shard_without_an_owner_stops_its_own_events_and_every_apply(
@@ -370,6 +373,35 @@ def test_a_shard_without_an_owner_stops_its_own_events_and_every_apply(
     canceled = addressed.signed("effects", "cancel", "0" * 64, "--timeout", "1s")
     assert (canceled.code, name in canceled.err) == (4, True), canceled
     addressed.start(1)
+    assert addressed.manifests() == before
+
+
+def test_a_manifest_that_one_shard_refuses_is_applied_to_none(
+    addressed: Addressed, tmp_path: Path
+) -> None:
+    """CL-303: the owner of each shard tries it, and the first one could have it."""
+    other, before = write(tmp_path / "other", version=4, effects=EFFECTS), addressed.manifests()
+    key = key_of(1, 30)
+    assert addressed.aos("send", puppet.DO, event(key, "hello")).code == 0
+    for words in ((), ("--dry-run",)):
+        refused = addressed.signed("apply", other, *words)
+        assert (refused.code, "shard 001" in refused.out) == (1, True), refused
+        assert "shard 000" not in refused.out, refused
+        assert "nothing was changed\n" in refused.out, refused
+    document = addressed.signed("apply", other, "--json").json["shards"]
+    assert [bool(row["blockers"]) for row in document] == [False, True]
+    assert document[1]["groups"][0]["examples"] == [{"workflow": puppet.PUPPET, "key": key}]
+    assert addressed.manifests() == before
+
+    assert addressed.signed("cells", "end", "puppet", key).code == 0
+    possible = addressed.signed("apply", other, "--dry-run")
+    assert possible.code == 0, possible
+    assert "nothing was changed; all 2 shards can have it" in possible.out
+    of_a_shard = here(
+        "apply", other, "--dry-run", "--world", f"{addressed.address}-000", "--operator-key",
+        addressed.group.shard_path(0) / "keys" / "operator.key",
+    )  # fmt: skip
+    assert (of_a_shard.code, "of a group" in of_a_shard.err) == (1, True), of_a_shard
     assert addressed.manifests() == before
 
 

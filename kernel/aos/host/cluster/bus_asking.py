@@ -37,11 +37,11 @@ _COMMANDS: Final = frozenset({"apply", "control", "governance"})
 _REPEATABLE: Final = frozenset(
     {
         *("send", "deliver", "module", "retry", "snapshot", "find", "blob", "head"),
-        "hand_over",
+        *("hand_over", "try"),
         *("manifest", "status", "work"),
     }
 )
-_ANSWER_S: Final = {"apply": APPLY_S, "governance": APPLY_S, "snapshot": SNAPSHOT_S}
+_ANSWER_S: Final = {"apply": APPLY_S, "try": APPLY_S, "governance": APPLY_S, "snapshot": SNAPSHOT_S}
 _SERIAL_RULES: Final = frozenset({Rule.CONTROL_SERIAL_IS_WRONG, Rule.MANIFEST_SERIAL_IS_WRONG})
 
 

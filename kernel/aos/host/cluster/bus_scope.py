@@ -17,6 +17,7 @@ CLIENT_OPS: Final = frozenset(
             "deliver",
             "module",
             "apply",
+            "try",
             "control",
             "governance",
             "find",
@@ -34,7 +35,7 @@ NODE_OPS: Final = CLIENT_OPS | {
 }
 """Requests of the nodes of the world."""
 
-_COMMANDS: Final = frozenset({"apply", "control", "governance"})
+_COMMANDS: Final = frozenset({"apply", "try", "control", "governance"})
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 

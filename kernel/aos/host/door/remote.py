@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.governing import GovernanceInput
@@ -46,6 +47,7 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:  # they come with the engine, which a client of a running world does not need
+    from aos.host.apply.manifest_trial import ManifestTrial
     from aos.host.world.collecting import Begun
     from aos.host.world.snapshots import MadeSnapshot
 
@@ -145,6 +147,28 @@ class RequestWay:
             fields["proposal"] = manifest_input.proposal
         answer = self.ask_with_modules(fields, modules.values(), answer_s=APPLY_S)
         return read_answer(answer.get("answer"))
+
+    def try_manifest(self, trial: ManifestTrial, modules: Mapping[Hash, bytes]) -> dict[str, Any]:
+        """Have the process try a manifest with its new modules, and return the report of that dry
+        run (H-71c). Nothing changes.
+
+        Raises:
+            Refused: A module is refused, or the trial is not signed by an operator.
+            BadUsage: The process has an earlier release of AOS, which tries nothing.
+            AosError: As ``ask``.
+        """
+        fields: dict[str, Value] = {
+            "op": "try",
+            "document": trial.document,
+            "principal": trial.principal,
+            "serial": trial.serial,
+            "signature": trial.signature,
+            "mode": trial.mode,
+            "leave_cells": trial.leave_cells,
+        }
+        answer = self.ask_with_modules(fields, modules.values(), answer_s=APPLY_S)
+        report: dict[str, Any] = json.loads(field(answer, "report", bytes))
+        return report
 
     def control(self, control: ControlInput) -> Answer:
         answer = self.ask({"op": "control", **control_fields(control)})

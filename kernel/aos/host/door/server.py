@@ -65,6 +65,7 @@ from aos.host.door.served_requests import (
     Staging,
     WorkRequests,
 )
+from aos.host.door.trial_requests import TrialRequests
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
 from aos.host.world.collecting import Begun, StillNeeded
@@ -86,6 +87,7 @@ OPS: Final = (  # H-53
     "deliver",
     "module",
     "apply",
+    "try",
     "control",
     "governance",
     "find",
@@ -138,12 +140,12 @@ class Server:
     ``operator_key`` is not an operator's.
 
     ``path`` is the world's folder; without it, the core itself compares a manifest with everything
-    that is stored (H-74). ``stop`` is called when a client asks the process to end. ``retry`` runs
-    held and parked effects again and returns those that run. ``snapshot``
-    and ``still_needed`` are called on other threads: the first makes a snapshot, the second finds
-    what the world needs, given the record of the snapshot that the core reads from. ``work``
-    returns what the executors do. No snapshot is in progress inside ``between_snapshots``; while it
-    waits for one, it calls its argument, and ends if that raises.
+    that is stored (H-74), and no manifest is tried. ``stop`` is called when a client asks the
+    process to end. ``retry`` runs held and parked effects again and returns those that run.
+    ``snapshot`` and ``still_needed`` are called on other threads: the first makes a snapshot, the
+    second finds what the world needs, given the record of the snapshot that the core reads from.
+    ``work`` returns what the executors do. No snapshot is in progress inside ``between_snapshots``;
+    while it waits for one, it calls its argument, and ends if that raises.
     ``more_status`` returns further fields for the answer to ``status``; ``lease_end_ns`` is as for
     ``Followers``. Of a replicated world, ``check_owns`` reads the log between two groups, and
     raises Deposed if another process owns the world; ``replica`` is the part of its node.
@@ -217,6 +219,7 @@ class Server:
         )
         self._staging = staging or Staging()
         self._checking = asyncio.Lock()
+        self._trials = TrialRequests(path, world, operators)
 
     def start(self, path: Path) -> None:
         """Listen at ``path``. The caller holds the world's lock.
@@ -268,14 +271,11 @@ class Server:
                 return {"answers": answers_fields(await self._submit(deliveries))}
             case "module":
                 return {"staged": staged.add(field(request, "wasm", bytes))}
-            case "apply":
+            case "apply" | "try" | "governance":
                 with staged.take() as modules:
-                    return await self._apply(request, by_hash(modules))
+                    return await self._with_modules(request, by_hash(modules))
             case "control":
                 return {"answer": answer_fields(await self._control(request))}
-            case "governance":
-                with staged.take() as modules:
-                    return {"answer": answer_fields(await self._govern(request, by_hash(modules)))}
             case "find":
                 return await self._find(request)
             case "blob":
@@ -340,6 +340,16 @@ class Server:
         if self._operating is not None and self._operating.takes(request):
             return await self._operating.govern(request, submit)
         return await submit(read_governance(request))
+
+    async def _with_modules(self, request: Message, modules: Mapping[Hash, bytes]) -> Fields:
+        """Answer a request that takes the modules which were staged before."""
+        match request.get("op"):
+            case "apply":
+                return await self._apply(request, modules)
+            case "try":
+                serial = self._engine.stats().figures.serial
+                return await self._trials.answer(request, modules, serial)
+        return {"answer": answer_fields(await self._govern(request, modules))}
 
     async def _apply(self, request: Message, modules: Mapping[Hash, bytes]) -> Fields:
         mode = field({"mode": STRICT, **request}, "mode", str)

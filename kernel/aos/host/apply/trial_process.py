@@ -1,6 +1,7 @@
-"""The program that tries a manifest on the world of a node (spec/node-api.md, N-118b, N-118c).
+"""The program that tries a manifest on the world of a folder (spec/host.md, H-71c;
+spec/node-api.md, N-118b, N-118c).
 
-    python -m aos.node.apply_process WORLD
+    python -m aos.host.apply.trial_process WORLD
 
 It reads on stdin a line of JSON, ``{"lengths": […], "report": {mode, leave_cells, show}}``, with
 the lengths of the manifest's document and of each module, and then these bytes. It writes JSON on

@@ -24,8 +24,10 @@ from aos.sandbox import config
 from aos.sandbox.config import BEHAVIOUR, FEATURES, PULLEY, WASMTIME, fingerprint
 from aos.sandbox.engine import MODULES_MAX, TRAP_WORDS, Sandbox
 from aos.sandbox.lowlevel import LAYOUT, SIGNATURES, unconverted_functions
+from aos.sandbox.program_module import joined
 from tests.sandbox.bench import Bench
 from tests.sandbox.corpus import assemble
+from tests.sandbox.test_program_module import PROGRAM, interpreter
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,6 +107,7 @@ def test_each_argument_is_prepared_as_the_signature_declares(
     bench.fault("panic_words", entrypoint="literal")
     bench.fault("alloc_negative", b"x")
     bench.fault("segment_outside", b"x")
+    assert bench.run(joined(interpreter(PROGRAM), b"a program")).output == b"a program"
 
     texts = {"wasmtime_trap_code", "wasm_trap_message", "wasm_trap_delete",
              "wasmtime_error_message", "wasmtime_error_delete", "wasm_byte_vec_delete"}  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Final
 
 from aos.author.errors import BuildFailed
 from aos.sandbox.module import CUSTOM, MAGIC, VERSION
+from aos.sandbox.program_module import leb128
 
 AIR_SECTION: Final = "aos.air"
 
@@ -42,6 +43,12 @@ def take_sections(wasm: bytes, name: str) -> StrippedModule:
         else:
             chunks.append(wasm[start:end])
     return StrippedModule(wasm=b"".join(chunks), data=tuple(data))
+
+
+def with_section(wasm: bytes, name: str, data: bytes) -> bytes:
+    """A module with one more custom section, at its end."""
+    named = leb128(len(name.encode())) + name.encode() + data
+    return wasm + bytes([CUSTOM]) + leb128(len(named)) + named
 
 
 def sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:

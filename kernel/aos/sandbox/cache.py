@@ -49,18 +49,18 @@ class Unusable(Exception):  # internal: becomes a note, never escapes this file
 def standard_cache(
     note: Callable[[str], None] = lambda _: None,
     *,
-    outside: Path,
+    outside: Path | None,
     environment: Mapping[str, str] = os.environ,
 ) -> ModuleCache | None:
     """The user's cache: ``aos/modules`` in ``AOS_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``.
 
     None if ``AOS_CACHE_DIR`` is empty, or if the folder would be inside of ``outside``, the world's
-    folder, which is copied and exported.
+    folder, which is copied and exported. A world in memory has none.
     """
     folder = standard_folder(environment)
     if folder is None:
         return None
-    if folder.resolve().is_relative_to(outside.resolve()):
+    if outside is not None and folder.resolve().is_relative_to(outside.resolve()):
         note(f"{folder}: compiled modules are not kept: the folder lies inside the world's own")
         return None
     return ModuleCache(folder, note=note)

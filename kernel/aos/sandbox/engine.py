@@ -43,6 +43,7 @@ from aos.sandbox.lowlevel import (
     Trap,
 )
 from aos.sandbox.module import Outline, compiled_part
+from aos.sandbox.program_module import ProgramModule, split
 from aos.sandbox.show import plain
 from aos.sandbox.stack import require_big_stack
 from aos.values.digests import Hash, content_hash, hash_text
@@ -103,6 +104,7 @@ class Sandbox:
         self._engine = build_engine(stack_bytes=stack_bytes, target=target)
         self._runner = InstanceRunner(self._engine)
         self._modules: dict[Hash, _Loaded] = {}
+        self._interpreter: tuple[Hash, bytes] | None = None
         self.fingerprint = fingerprint(stack_bytes=stack_bytes, target=target)
 
     def run(self, call: Call) -> Ran:
@@ -161,11 +163,13 @@ class Sandbox:
         if problems or outline is None:
             raise ModuleRefused(hash_text(module), problems)
         try:
+            code, parts = self._compile(module, compiled_part(wasm), outline)
             compiled = Compiled(
                 self._engine,
-                self._compile(module, wasm),
+                code,
                 first_bytes=outline.memories[0] * PAGE_BYTES,
                 panic_at=panic_address(outline),
+                program=parts,
             )
         except wasmtime.WasmtimeError as error:
             raise ModuleRefused(hash_text(module), [engine_problem(error)]) from error
@@ -176,9 +180,29 @@ class Sandbox:
         self._modules[module] = loaded
         return loaded
 
-    def _compile(self, module: Hash, wasm: bytes) -> wasmtime.Module:
+    def _compile(
+        self, module: Hash, wasm: bytes, outline: Outline
+    ) -> tuple[wasmtime.Module, ProgramModule | None]:
+        """Compile a module, or its interpreter alone, whose instances then get the program (S-58).
+        Raises ``wasmtime.WasmtimeError``."""
+        parts = split(wasm, outline)
+        if parts is not None:
+            # Code that names the segments of the program is no code without them.
+            with contextlib.suppress(wasmtime.WasmtimeError):
+                return self._compile_interpreter(parts.interpreter), parts
+        return self._compile_whole(module, wasm), None
+
+    def _compile_interpreter(self, wasm: bytes) -> wasmtime.Module:
+        """Compile an interpreter, once for all programs that this sandbox runs."""
+        interpreter = content_hash(wasm)
+        if self._interpreter is not None and self._interpreter[0] == interpreter:
+            return wasmtime.Module.deserialize(self._engine, self._interpreter[1])
+        compiled = self._compile_whole(interpreter, wasm)
+        self._interpreter = interpreter, bytes(compiled.serialize())
+        return compiled
+
+    def _compile_whole(self, module: Hash, wasm: bytes) -> wasmtime.Module:
         """Compile, or take the cached code. Raises ``wasmtime.WasmtimeError``."""
-        wasm = compiled_part(wasm)
         if self._cache is None:
             return wasmtime.Module(self._engine, wasm)
         code = self._cache.get(module, self.fingerprint)

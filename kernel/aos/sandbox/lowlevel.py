@@ -40,6 +40,7 @@ from aos.sandbox.caps import (
     TABLES_MAX,
 )
 from aos.sandbox.inspect import Form
+from aos.sandbox.program_module import ProgramModule
 from aos.sandbox.show import printable
 
 _POINTER: Final = ctypes.c_void_p
@@ -68,6 +69,7 @@ SIGNATURES: Final[Mapping[str, tuple[type | None, tuple[type, ...]]]] = {
     ),
     "wasmtime_memory_data": (_POINTER, (_POINTER, _POINTER)),
     "wasmtime_memory_data_size": (_SIZE, (_POINTER, _POINTER)),
+    "wasmtime_memory_grow": (_POINTER, (_POINTER, _POINTER, _U64, _POINTER)),
     "wasmtime_trap_code": (_BOOL, (_POINTER, _POINTER)),
     "wasm_trap_message": (None, (_POINTER, _POINTER)),
     "wasm_trap_delete": (None, (_POINTER,)),
@@ -182,6 +184,7 @@ class Compiled:
         "memory_at",
         "panic_at",
         "pre",
+        "program",
     )
 
     def __init__(
@@ -191,15 +194,18 @@ class Compiled:
         *,
         first_bytes: int = 0,
         panic_at: int | None = None,
+        program: ProgramModule | None = None,
     ) -> None:
         """Link a module that this engine compiled.
 
         The caller has checked the exports ``memory`` and ``alloc``: they are not checked again.
         ``first_bytes`` is the size of the memory that the module declares, which never becomes
         smaller. ``panic_at`` is the panic address that the module names; it is not checked.
+        ``program``: ``module`` is its interpreter, and each instance gets the program.
         """
         self.first_bytes = first_bytes
         self.panic_at = panic_at
+        self.program = program
         self._owner = engine
         self._module = module
         self._pre = wasmtime.Linker(engine).instantiate_pre(self._module)
@@ -247,6 +253,7 @@ class InstanceRunner:
         self._call = functions["wasmtime_func_call_unchecked"]
         self._memory_data = functions["wasmtime_memory_data"]
         self._memory_size = functions["wasmtime_memory_data_size"]
+        self._memory_grow = functions["wasmtime_memory_grow"]
 
         # Arguments and results in slots of 16 bytes, the fuel, a trap: all as unsigned numbers.
         numbers = (ctypes.c_uint64 * (_TRAP + 1))()
@@ -296,6 +303,11 @@ class InstanceRunner:
         export(context, instance, entry.at, name, size, self._entry_item)
         u32, u64, form = self._u32, self._u64, entry.form
         data, fuel = call.input, call.fuel
+        if compiled.program is not None:
+            error = self._put_program(context, compiled.program)
+            if error:
+                stop = self._stopped(Stage.INSTANTIATE, error)
+                return CallResult(None, stop, fuel - self._fuel_left(context), 0)
         length = len(data)
         assert length <= _U32_MASK, "a longer input could be in no memory"
         pointer = self._reserve(context, compiled, length, RangeMisfit.INPUT_OUTSIDE)
@@ -333,6 +345,19 @@ class InstanceRunner:
             return self._end(context, compiled, misfit, fuel)
         output = view[pointer : pointer + length].tobytes()
         return CallResult(output, None, fuel - self._fuel_left(context), memory_bytes)
+
+    def _put_program(self, context: Argument, parts: ProgramModule) -> int | None:
+        """Make the memory of a new instance as the two segments of a program make it (S-58).
+        Return the engine's error, if it has no memory."""
+        error: int | None = self._memory_grow(
+            context, self._memory, _unsigned(parts.pages), self._slots
+        )
+        if error:
+            return error
+        view, place, start = self._view(context), parts.place, parts.start
+        view[place : place + len(parts.place_bytes)] = parts.place_bytes
+        view[start : start + len(parts.program)] = parts.program
+        return None
 
     def _reserve(
         self, context: Argument, compiled: Compiled, size: int, misfit: RangeMisfit

@@ -159,6 +159,34 @@ def constants(wasm: bytes) -> bytes:
     return data_section
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSegment:
+    """One data segment: the positions of the segment (``at``) and of its bytes in the module.
+    ``address`` is that of an active segment, None if the module computes it."""
+
+    at: int
+    begin: int
+    end: int
+    is_passive: bool
+    address: int | None
+
+
+def data_segments(wasm: bytes) -> list[DataSegment]:
+    """The data segments of a module.
+
+    Raises:
+        Unreadable: ``outline`` raises it, too.
+    """
+    at = len(MAGIC) + len(VERSION)
+    reader = _Reader(wasm)
+    while at < len(wasm):
+        end = reader.section_end(at)
+        if wasm[at] == DATA:
+            return reader.segments(at)
+        at = end
+    return []
+
+
 class _Reader:
     """A position in the bytes, and the declarations found before it."""
 
@@ -231,6 +259,11 @@ class _Reader:
         if size > len(self._data) - self._at:
             raise Unreadable("a section is longer than the module", offset=start)
         return self._at + size
+
+    def segments(self, start: int) -> list[DataSegment]:
+        """The entries of the data section that begins at ``start``. Raises ``Unreadable``."""
+        self.section_end(start)
+        return [self._data_segment() for _ in range(self._count())]
 
     # Sections, one entry each.
 
@@ -342,6 +375,22 @@ class _Reader:
         if flags != 1:
             self._constant()
         self._skip(self._u32())
+
+    def _data_segment(self) -> DataSegment:
+        at = self._at
+        flags = self._u32()
+        if flags == 2:
+            self._u32()
+        address = None
+        if flags != 1:
+            address = self._value_at(self._at)
+            self._constant()
+        size = self._u32()
+        begin = self._at
+        self._skip(size)
+        return DataSegment(
+            at=at, begin=begin, end=begin + size, is_passive=flags == 1, address=address
+        )
 
     # Parts of entries.
 

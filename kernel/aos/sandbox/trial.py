@@ -24,10 +24,12 @@ from aos.sandbox.caps import GIB
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine, fingerprint
 from aos.sandbox.inspect import engine_problem
 from aos.sandbox.module import compiled_part
+from aos.sandbox.program_module import program_module
 from aos.values.digests import content_hash
 
-TRIAL_SECONDS: Final = 30
-"""Processor time of all compiler threads together. Real time is bounded by twice as much."""
+TRIAL_SECONDS: Final = 60
+"""Processor time of all compiler threads together. Real time is bounded by twice as much. The
+interpreter of flows in Python takes 30 on a slow processor."""
 
 TRIAL_MEMORY_BYTES: Final = GIB
 
@@ -48,7 +50,10 @@ def trial_problem(
 
     The compiled code goes to ``cache``; a module whose code is there is not compiled.
     """
-    engine, module = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None), content_hash(wasm)
+    parts = program_module(wasm)  # all programs of an interpreter have the same code
+    compiled = compiled_part(wasm) if parts is None else parts.interpreter
+    module = content_hash(wasm if parts is None else compiled)
+    engine = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
     if cache is not None and cache.get(module, engine) is not None:
         return None
     wants_code = "code" if cache is not None else "none"
@@ -57,7 +62,7 @@ def trial_problem(
     try:
         process = subprocess.run(  # noqa: S603  # our own interpreter and module
             arguments,
-            input=compiled_part(wasm),
+            input=compiled,
             env=environment,
             capture_output=True,
             timeout=2 * seconds,

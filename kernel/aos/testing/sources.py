@@ -30,6 +30,7 @@ from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, read_manifest_
 from aos.manifest.keys import key_text
 from aos.manifest.load import Loaded, ManifestProblems, Problem, load
 from aos.manifest.names import NODE
+from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import check_module
 from aos.sandbox.stack import big_stacks
@@ -241,7 +242,7 @@ class SharedSandbox:
         if threading.get_ident() != self._thread:
             raise Refused("the test that ran this module was interrupted")
         if self._sandbox is None:
-            self._sandbox = Sandbox(self._load)
+            self._sandbox = Sandbox(self._load, cache=standard_cache(outside=None))
         return self._sandbox.run(call)
 
     @property

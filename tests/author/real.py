@@ -15,6 +15,7 @@ import pytest
 
 from aos.author.errors import ToolMissing
 from aos.author.project import ASSEMBLYSCRIPT, LANGUAGES, RUST
+from aos.author.sdk import SDK_FOLDERS
 from aos.author.toolchain import find_toolchain
 from tests.author.test_new import tree
 from tests.cli.shell import run
@@ -25,7 +26,10 @@ SIZE_BYTES_MAX: Final = 40_000
 TUTORIALS: Final = (RUST, ASSEMBLYSCRIPT, "flow")
 NEWCOMERS: Final = ("workflow", "flow", "stranger")
 """Each gets from nothing to a running world."""
-LIFETIMES: Final = tuple((what, lang) for what in ("migration", "wheel") for lang in LANGUAGES)
+LIFETIMES: Final = (
+    *(("migration", lang) for lang in SDK_FOLDERS),
+    *(("wheel", lang) for lang in LANGUAGES),
+)
 """Other items that take the real compilers long. The short form of the tests takes
 another item of each of these lists each day."""
 BUILD_S: Final = 120.0

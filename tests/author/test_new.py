@@ -11,7 +11,7 @@ import pytest
 from aos.author import new as making
 from aos.author.new import HIDDEN, IN_CODE, IN_TEXT, new_project, templates
 from aos.author.project import LANGUAGES, read_project
-from aos.author.sdk import LEFT_OUT, RECORD, release, sdk_folder
+from aos.author.sdk import LEFT_OUT, RECORD, SDK_FOLDERS, release, sdk_folder
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.worker.load_executors import load
 from tests.cli.shell import Aos
@@ -43,7 +43,7 @@ def test_a_project_is_its_template_under_its_own_name_with_a_copy_of_the_sdk(
     assert [each.artifact for each in project.modules] == ["build/tea-shop.wasm"]
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("lang", SDK_FOLDERS)
 def test_the_sdk_in_a_project_is_the_one_of_this_checkout(tmp_path: Path, lang: str) -> None:
     new_project(tmp_path / "shop", lang=lang)
 
@@ -117,7 +117,7 @@ def test_a_word_that_means_something_already_is_no_name(tmp_path: Path, name: st
 
 
 def test_a_language_that_there_is_no_sdk_for_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadUsage, match="expected rust or assemblyscript, found 'go'"):
+    with pytest.raises(BadUsage, match="expected rust, assemblyscript or python, found 'go'"):
         new_project(tmp_path / "shop", lang="go")
 
     assert list(tmp_path.iterdir()) == []

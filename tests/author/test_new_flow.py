@@ -54,7 +54,9 @@ def test_executors_of_a_new_flow_can_be_loaded(
 
 
 def test_a_flow_in_a_language_without_flows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadUsage, match="--flow: expected --lang rust, found assemblyscript"):
+    with pytest.raises(
+        BadUsage, match="--flow: expected --lang rust or python, found assemblyscript"
+    ):
         new_project(tmp_path / "shop", lang=ASSEMBLYSCRIPT, is_flow=True)
 
     assert list(tmp_path.iterdir()) == []

@@ -47,6 +47,12 @@ def test_assemblyscript_begins_in_its_own_file(tmp_path: Path) -> None:
     assert found.modules[0].source == "assembly/index.ts"
 
 
+def test_python_begins_in_its_own_file(tmp_path: Path) -> None:
+    project = read_project(written(tmp_path, '[project]\nname = "shop"\nlang = "python"\n'))
+
+    assert [each.source for each in project.modules] == ["flow.py"]
+
+
 def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
     written(tmp_path / "shop", HEAD)
     inside = tmp_path / "shop/src/deep"
@@ -66,7 +72,10 @@ def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
         ("[project", "the file is not TOML"),
         ('[project]\nlang = "rust"\n', "project.name: expected text, found nothing"),
         ('[project]\nname = "S"\nlang = "rust"\n', "project.name: expected a name"),
-        ('[project]\nname = "shop"\nlang = "go"\n', "expected 'rust' or 'assemblyscript'"),
+        (
+            '[project]\nname = "shop"\nlang = "go"\n',
+            "expected 'rust', 'assemblyscript' or 'python', found 'go'",
+        ),
         (HEAD + "world = 7\n", "project.world: expected a path below the project's folder"),
         (HEAD + 'world = "../x"\n', "project.world: expected a path below"),
         (HEAD + 'world = "/x"\n', "project.world: expected a path below"),
@@ -77,6 +86,10 @@ def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
         (HEAD + "[modules.A]\n", "modules.A: expected a name"),
         (HEAD + '[modules.a]\nsrc = "x"\n', "modules.a.src: expected one of source"),
         (HEAD + "[modules]\na = 1\n", "modules.a: expected a table [modules.a], found 1"),
+        (
+            HEAD.replace("rust", "python") + '[modules.a]\nsource = "src"\n',
+            "modules.a.source: expected a file of Python, such as 'flow.py', found 'src'",
+        ),
         (HEAD + "[modules]\n", "modules: expected one table [modules.NAME] or more"),
         (HEAD + "[[manifest.schemas]]\n", "manifest.schemas is filled in by aos build"),
         (HEAD + '[manifest]\nair_version = "2"\n', "manifest.air_version is filled in"),

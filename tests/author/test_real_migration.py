@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from aos.author.project import ASSEMBLYSCRIPT, LANGUAGES, RUST
+from aos.author.project import ASSEMBLYSCRIPT, RUST
+from aos.author.sdk import SDK_FOLDERS
 from tests.author.real import LIFETIMES, check_tools, others_day
 from tests.cli.shell import run
 from tests.tools import missing
@@ -125,7 +126,7 @@ FILE: Final = {RUST: "src/migration_order.rs", ASSEMBLYSCRIPT: "assembly/migrati
 @pytest.mark.long
 @pytest.mark.parametrize(
     "lang",
-    [pytest.param(lang, marks=others_day(("migration", lang), LIFETIMES)) for lang in LANGUAGES],
+    [pytest.param(lang, marks=others_day(("migration", lang), LIFETIMES)) for lang in SDK_FOLDERS],
 )
 def test_a_skeleton_is_completed_and_converts_what_waits(lang: str, tmp_path: Path) -> None:
     check_tools(lang)

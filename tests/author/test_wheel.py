@@ -88,11 +88,9 @@ def aos(
     )
 
 
-@pytest.mark.parametrize(
-    ("lang", "is_flow"), [*((lang, False) for lang in LANGUAGES), (RUST, True)]
-)
+@pytest.mark.parametrize(("lang", "is_flow"), [*((lang, None) for lang in LANGUAGES), (RUST, True)])
 def test_an_installed_aos_makes_the_same_project_as_a_checkout(
-    installed: Path, tmp_path: Path, lang: str, *, is_flow: bool
+    installed: Path, tmp_path: Path, lang: str, *, is_flow: bool | None
 ) -> None:
     program = f"""
 import sys
@@ -121,6 +119,30 @@ def test_the_second_core_is_installed_built(installed: Path) -> None:
 
     assert core == (ROOT / "kernel/aos/fastcore/core.wasm").read_bytes()
     assert not [name for name in installed.rglob("*") if "rust-core" in name.parts]
+
+
+def test_the_interpreter_is_installed_with_its_licence(installed: Path) -> None:
+    """AU-67"""
+    folder = installed / "aos/author/pyflow"
+    [metadata] = installed.glob("*.dist-info/licenses")
+
+    committed = (ROOT / "modules/pyflow/pyflow.wasm").read_bytes()
+    assert (folder / "pyflow.wasm").read_bytes() == committed
+    licence = (folder / "LICENSE-monty.txt").read_text()
+    assert "MIT License\n\nCopyright (c) Pydantic Services Inc." in licence
+    lock = (ROOT / "modules/pyflow/crates.lock").read_text()
+    [version] = re.findall(r'name = "monty"\nversion = "(.*)"', lock)
+    assert f'"monty" {version} ' in licence
+    assert [file.read_text() for file in metadata.rglob("LICENSE-monty.txt")] == [licence]
+
+
+def test_a_project_in_python_is_built_with_the_wheel_alone(alone: Path, tmp_path: Path) -> None:
+    """AU-63: there is no compiler on the PATH, and no checkout."""
+    made = aos(alone, "new", "tea-shop", "--lang", "python", cwd=tmp_path, PATH="")
+    built = aos(alone, "build", "tea-shop", cwd=tmp_path, PATH="")
+
+    assert (made.returncode, built.returncode) == (0, 0), built.stderr
+    assert "build/tea-shop.wasm" in built.stdout
 
 
 def test_the_demo_runs_from_the_wheel(alone: Path, tmp_path: Path) -> None:

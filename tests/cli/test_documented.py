@@ -137,7 +137,7 @@ def test_an_option_with_fixed_values_names_them_in_help_and_in_the_error(
 def test_a_missing_option_names_its_values(aos: Aos) -> None:
     """C-2"""
     assert aos("new", "x").err == (
-        "aos: new: --lang is required: rust or assemblyscript (see aos new --help)\n"
+        "aos: new: --lang is required: rust, assemblyscript or python (see aos new --help)\n"
     )
 
 

@@ -15,7 +15,7 @@ from aos.author import build as builds
 from aos.author.build import Built, Checked, StaleFile
 from aos.author.build_record import RECORD
 from aos.author.errors import BuildFailed
-from aos.author.migration_skeleton import Skeleton, write_skeleton
+from aos.author.migration_skeleton import Skeleton, check_has_migrations, write_skeleton
 from aos.author.project import Project, find_project
 from aos.author.sdk import outdated
 from aos.author.toolchain import Console
@@ -189,6 +189,7 @@ def build_migration(
         source: The manifest in force; None: that of the world.
         world: None: the project's scratch world.
     """
+    check_has_migrations(project)
     manifest_in_force = _manifest_in_force(project, source, world)
     written = write_skeleton(builds.build(project, console=console), manifest_in_force, workflow)
     if json:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from aos.author.new import NewProject, new_project
 from aos.author.project import LANGUAGES
+from aos.errors import BadUsage, either
 from aos.shell_text import shell_word
 from aos_cli.options import Json, argument, flag, option
 from aos_cli.output import line, print_json
@@ -21,18 +22,28 @@ def new(
     ],
     *,
     lang: Annotated[
-        str, option("|".join(LANGUAGES), "Language of the workflow: rust or assemblyscript.")
+        str, option("|".join(LANGUAGES), f"Language of the workflow: {either(LANGUAGES)}.")
     ],
     flow: Annotated[
         bool,
         flag(
             "--flow",
-            "Create a flow: an async function that survives crashes. Only with --lang rust.",
+            "Create a flow: an async function that survives crashes. In Rust or Python.",
+        ),
+    ] = False,
+    reducer: Annotated[
+        bool,
+        flag(
+            "--reducer",
+            "Create a function that handles one event at a time (default in Rust and "
+            "AssemblyScript, which have it).",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
-    project = new_project(name, lang=lang, is_flow=flow)
+    if flow and reducer:
+        raise BadUsage("--flow and --reducer: expected one of them")
+    project = new_project(name, lang=lang, is_flow=flow if flow or reducer else None)
     if json:
         print_json(
             {

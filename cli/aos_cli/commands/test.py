@@ -13,8 +13,7 @@ from typing import Annotated, Final
 
 from aos.author.build import build
 from aos.author.build_record import project_built_at, refuse_stale_build, stale_because
-from aos.author.live import short_path
-from aos.author.project import PROJECT_FILE, Project, read_project
+from aos.author.project import PROJECT_FILE, Project, read_project, short_path
 from aos.author.rust import CargoTests, cargo_tests
 from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.read.lens.words import count

@@ -23,8 +23,9 @@ from aos.author.definitions import (
     written_nodes,
 )
 from aos.author.errors import BuildFailed
-from aos.author.project import AIR, ASSEMBLYSCRIPT, BUILD, GENERATED_AIR, Project
-from aos.author.rust import compile_rust
+from aos.author.interpreter import compile_python
+from aos.author.project import AIR, ASSEMBLYSCRIPT, BUILD, GENERATED_AIR, PYTHON, Project
+from aos.author.rust import BuiltModules, compile_rust
 from aos.author.sections import AIR_SECTION, take_sections
 from aos.author.toolchain import Console
 from aos.errors import Unavailable
@@ -156,18 +157,14 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
     sources = SourcesOfBuild(project)
     written = _written_files(project)
     files: dict[str, bytes | None] = {}
-    compiler: Mapping[str, str] = {}
     if project.lang == ASSEMBLYSCRIPT:
         files[GENERATED_CODE] = code = _generated_code(project)
         if not is_check:
             _put(project.folder / GENERATED_CODE, code)
-        compiled = compile_assemblyscript(project, console=console)
-    else:
-        rust_build = compile_rust(project, locked=is_check, console=console)
-        compiler, compiled = rust_build.compiler, rust_build.modules
+    compiled = _compiled(project, locked=is_check, console=console)
     definitions, modules = Definitions(), []
     for source in project.modules:
-        stripped = take_sections(compiled[source.name], AIR_SECTION)
+        stripped = take_sections(compiled.modules[source.name], AIR_SECTION)
         modules.append(BuiltModule(name=source.name, artifact=source.artifact, wasm=stripped.wasm))
         for data in stripped.data:
             for node in read_section(data, source.name):
@@ -177,9 +174,10 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
     inputs = {**written, **{name: data for name, data in files.items() if data is not None}}
     inputs.pop(GENERATED_CODE, None)
     loaded = _loaded(project, inputs)
-    _try(modules, project)
+    if project.lang != PYTHON:  # its code is the interpreter, which aos apply tries
+        _try(modules, project)
     record = BuildRecord(
-        compiler=compiler,
+        compiler=compiled.compiler,
         sources=sources.digests(),
         outputs={
             name: content_hash(data).hex() for name, data in files.items() if data is not None
@@ -195,6 +193,16 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
         loaded=loaded,
         took_ns=time.monotonic_ns() - began,
     )
+
+
+def _compiled(project: Project, *, locked: bool, console: Console) -> BuiltModules:
+    """The modules as the compiler of the project's language leaves them."""
+    if project.lang == PYTHON:
+        return compile_python(project)
+    if project.lang == ASSEMBLYSCRIPT:
+        modules = compile_assemblyscript(project, console=console)
+        return BuiltModules(modules=modules, compiler={})
+    return compile_rust(project, locked=locked, console=console)
 
 
 def _placed(node: Mapping[str, object], artifact: str) -> Mapping[str, object]:

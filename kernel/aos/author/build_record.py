@@ -6,15 +6,24 @@ Commands that use a build compare this record with the sources, so that they nev
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from aos.author.project import AIR, BUILD, GENERATED_AIR, PROJECT_FILE, Project, read_project
+from aos.author.project import (
+    AIR,
+    BUILD,
+    GENERATED_AIR,
+    PROJECT_FILE,
+    PYTHON,
+    PYTHON_SUFFIX,
+    Project,
+    read_project,
+)
 from aos.errors import Refused, Unavailable
 from aos.shell_text import shell_word
 from aos.values.digests import content_hash
@@ -27,9 +36,6 @@ _MADE: Final = "made"
 
 SUFFIXES: Final = (".rs", ".toml", ".lock", ".ts", ".json")
 """Name endings of files that a build may read."""
-
-PYTHON: Final = ".py"
-"""Name endings of files that executors are made of."""
 
 PASSED_OVER: Final = frozenset({"target", "node_modules", BUILD, "tests", "__pycache__"})
 SOURCE_FOLDERS: Final = frozenset({"src", "assembly"})
@@ -48,8 +54,9 @@ Seen: TypeAlias = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRecord:
-    """The compiler and the sources of a build. ``compiler`` is the identity of the Rust toolchain,
-    empty for AssemblyScript; the maps are digests of files, by their path below the project."""
+    """The compiler and the sources of a build. ``compiler`` is the identity of the Rust toolchain
+    or of the interpreter of Python, empty for AssemblyScript; the maps are digests of files, by
+    their path below the project."""
 
     compiler: Mapping[str, str]
     sources: Mapping[str, str]
@@ -100,11 +107,11 @@ class SourcesOfBuild:
     """
 
     def __init__(self, project: Project) -> None:
-        self._folder = project.folder
-        self._source_digests = _digests(project.folder)
+        self._project = project
+        self._source_digests = _digests(project)
 
     def digests(self) -> Mapping[str, str]:
-        current_digests = _digests(self._folder)
+        current_digests = _digests(self._project)
         locks = {
             name: current_digests[name]
             for name in current_digests
@@ -113,20 +120,27 @@ class SourcesOfBuild:
         return {**self._source_digests, **locks}
 
 
-def _digests(folder: Path) -> dict[str, str]:
+def _digests(project: Project) -> dict[str, str]:
     """Raises Unavailable if a file cannot be read."""
     digests = {}
-    for name, file in source_files(folder):
+    programs = {name: project.folder / name for name in _programs(project)}
+    for name, file in (*source_files(project.folder), *programs.items()):
         digest = _digest(file)
         if digest is not None:  # else it was removed after it was listed
             digests[name] = digest
     return digests
 
 
+def _programs(project: Project) -> frozenset[str]:
+    """The sources of flows in Python. Its other files in Python are executors and tests."""
+    is_python = project.lang == PYTHON
+    return frozenset(module.source for module in project.modules if is_python)
+
+
 def _digest(file: Path) -> str | None:
     try:
         return content_hash(file.read_bytes()).hex()
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return None
     except OSError as error:
         raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
@@ -143,7 +157,7 @@ def stale_because(project: Project) -> str | None:
         return "it has not been built yet"
     if not record.sources:
         return f"{RECORD} does not name the sources of the last build"
-    changed = _differing(record.sources, _digests(project.folder))
+    changed = _differing(record.sources, _digests(project))
     if changed:
         return f"{names_text(changed)} changed since the last build"
     on_disk = {name: _digest(project.folder / name) for name in record.outputs}
@@ -240,6 +254,7 @@ class Watch:
 
     def __init__(self, project: Project) -> None:
         self._folder = project.folder
+        self._programs = _programs(project)
         self._reported = self._last = self._look()
 
     def changes(self) -> Changes | None:
@@ -251,15 +266,14 @@ class Watch:
             return None
         names = {name for name, _ in self._reported.items() ^ now.items()}
         self._reported = now
-        return Changes(
-            sources=tuple(sorted(name for name in names if not name.endswith(PYTHON))),
-            effects=tuple(sorted(name for name in names if name.endswith(PYTHON))),
-        )
+        effects = {name for name in names - self._programs if name.endswith(PYTHON_SUFFIX)}
+        return Changes(sources=tuple(sorted(names - effects)), effects=tuple(sorted(effects)))
 
     def _look(self) -> Seen:
         stamps: Seen = {}
-        found_files = source_files(self._folder, (*SUFFIXES, PYTHON))
-        for name, file in islice(found_files, FILES_MAX):
+        programs = ((name, self._folder / name) for name in sorted(self._programs))
+        others = source_files(self._folder, (*SUFFIXES, PYTHON_SUFFIX))
+        for name, file in itertools.islice(itertools.chain(programs, others), FILES_MAX):
             try:
                 status = file.stat()
             except OSError:

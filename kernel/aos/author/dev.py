@@ -16,8 +16,8 @@ from typing import Final
 
 from aos.author.build import Built, build
 from aos.author.build_record import Changes, Watch, names_text
-from aos.author.live import LiveWorld, NoExecutors, short_path
-from aos.author.project import Project, read_project
+from aos.author.live import LiveWorld, NoExecutors
+from aos.author.project import Project, read_project, short_path
 from aos.author.scratch import prepare, put_in_force
 from aos.author.screen import Command, Options, Screen, Typed, parse_line
 from aos.author.toolchain import Console, Stopped

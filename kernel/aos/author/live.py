@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
-from aos.author.project import Project
+from aos.author.project import Project, short_path
 from aos.author.screen import Options, Screen
 from aos.author.toolchain import Stopped
 from aos.author.world_child import Order
@@ -254,12 +254,6 @@ def _executor_specs(project: Project) -> list[str]:
         is_file = source.endswith(".py")
         specs.append(f"{project.folder / source}:{attribute}" if is_file else spec)
     return specs
-
-
-def short_path(path: Path) -> str:
-    """The path, relative to the working directory if that is shorter."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)
 
 
 class WorldProcess:

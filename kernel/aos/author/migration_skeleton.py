@@ -20,7 +20,8 @@ from aos.author.definitions import air_json
 from aos.author.migration_plan import Plan, file_stem, named_workflow, plan
 from aos.author.migration_rust import rust_types
 from aos.author.project import AIR, RUST, ModuleSource, Project
-from aos.errors import Refused, Unavailable
+from aos.author.sdk import SDK_FOLDERS
+from aos.errors import BadUsage, Refused, Unavailable, either
 from aos.manifest.effective import Effective
 
 Node = Mapping[str, Any]
@@ -44,11 +45,12 @@ def write_skeleton(built: Built, old_manifest: Effective, word: str) -> Skeleton
     """Write the skeleton of a migration from the states of ``old_manifest`` to those of ``built``.
 
     Raises:
-        BadUsage: ``word`` names no workflow of the build.
+        BadUsage: ``word`` names no workflow of the build, or the language has no migrations.
         Refused: There is nothing to migrate, or a file exists already. Nothing was written.
         Unavailable: A file cannot be written.
     """
     project, new_manifest = built.project, built.loaded.effective
+    check_has_migrations(project)
     workflow = named_workflow(word, new_manifest.workflows)
     nodes = _nodes(built)
     types = {node["name"]: node["type"] for node in nodes if node["$kind"] == "defschema"}
@@ -67,6 +69,18 @@ def write_skeleton(built: Built, old_manifest: Effective, word: str) -> Skeleton
         entry=entry,
         next_steps=next_steps,
     )
+
+
+def check_has_migrations(project: Project) -> None:
+    """Raise BadUsage if workflows in the project's language have no states of their own."""
+    if project.lang not in SDK_FOLDERS:
+        raise BadUsage(
+            f"a project in {project.lang} has no migrations",
+            location="--migration",
+            expected=f"lang = {either([repr(lang) for lang in SDK_FOLDERS])}",
+            hint="the state of every flow has the same schema; cx.version lets instances in "
+            "flight keep the earlier code",
+        )
 
 
 _SkeletonParts = tuple[dict[str, str], Mapping[str, object], tuple[str, ...]]

@@ -8,13 +8,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aos.author.project import LANGUAGES, RUST
-from aos.author.sdk import copy_sdk
+from aos.author.project import ASSEMBLYSCRIPT, DEFAULT_SOURCE, LANGUAGES, PYTHON, RUST
+from aos.author.sdk import SDK, SDK_FOLDERS, copy_sdk
 from aos.errors import BadUsage, Refused, Unavailable, either
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -40,7 +40,17 @@ IN_CODE: Final = "project_name"
 
 COMMON: Final = "common"
 FLOW: Final = "flow"
-"""The template of a flow: files that replace those of the language's template."""
+"""The template of a flow: files that replace those of ``COMMON``."""
+FLOW_IN_RUST: Final = "flow-rust"
+
+LAYERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {
+    (RUST, False): (COMMON, RUST),
+    (ASSEMBLYSCRIPT, False): (COMMON, ASSEMBLYSCRIPT),
+    (RUST, True): (COMMON, RUST, FLOW, FLOW_IN_RUST),
+    (PYTHON, True): (COMMON, FLOW, PYTHON),
+}
+"""(language, whether the workflow is a flow) -> its templates; each replaces files of those before.
+Other pairs do not exist."""
 HIDDEN: Final = {"gitignore": ".gitignore"}
 """Template files that would affect our own repository under their real name."""
 
@@ -55,13 +65,14 @@ class NewProject:
     @property
     def workflow(self) -> str:
         """The source file of its workflow."""
-        return "src/lib.rs" if self.lang == RUST else "assembly/index.ts"
+        return "src/lib.rs" if self.lang == RUST else DEFAULT_SOURCE[self.lang]
 
 
-def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject:
+def new_project(folder: Path, *, lang: str, is_flow: bool | None = None) -> NewProject:
     """Create a project in a new or empty folder; the folder's name is the project's.
 
-    Its workflow is a function that handles one event at a time, or a flow, which only Rust has.
+    Its workflow is a flow, or a function that handles one event at a time (``is_flow`` False). None
+    is a function in languages that have both.
 
     Raises:
         BadUsage: The name or the language is invalid. Nothing has changed.
@@ -73,23 +84,34 @@ def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject
     check_name(name)
     if lang not in LANGUAGES:
         raise BadUsage("--lang", expected=either(LANGUAGES), actual=repr(lang))
-    if is_flow and lang != RUST:
-        raise BadUsage(
-            "--flow",
-            expected=f"--lang {RUST}",
-            actual=lang,
-            hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
-            "one event at a time",
-        )
+    layers = _layers(lang, is_flow=is_flow)
     _check_free(target)
     try:
         with _unfinished(target) as scratch:
-            _fill(scratch, name, lang, (COMMON, lang, *([FLOW] if is_flow else [])))
+            _fill(scratch, name, lang, layers)
             _put(scratch, target)
             files = sorted(_names(target))
     except OSError as error:
         raise Unavailable(f"{folder}: the project cannot be written: {error.strerror}") from error
     return NewProject(folder=folder, name=name, lang=lang, files=tuple(files))
+
+
+def _layers(lang: str, *, is_flow: bool | None) -> tuple[str, ...]:
+    """The templates of a project. Raises BadUsage if the language has no such workflow."""
+    if is_flow is None:
+        is_flow = (lang, False) not in LAYERS
+    layers = LAYERS.get((lang, is_flow))
+    if layers is not None:
+        return layers
+    option, other = ("--flow", "--reducer") if is_flow else ("--reducer", "--flow")
+    languages = [language for language, with_flow in LAYERS if with_flow == is_flow]
+    kinds = ("flows", "a reducer") if is_flow else ("reducers", "a flow")
+    raise BadUsage(
+        option,
+        expected=f"--lang {either(languages)}",
+        actual=lang,
+        hint=f"{lang} has no {kinds[0]}; {other} creates a project with {kinds[1]}",
+    )
 
 
 def check_name(name: str) -> None:
@@ -181,7 +203,8 @@ def _fill(folder: Path, name: str, lang: str, layers: tuple[str, ...]) -> None:
         for source in sorted(template.rglob("*")):
             if source.is_file() and "__pycache__" not in source.parts:
                 _write(source, folder / _renamed(source.relative_to(template), name), name)
-    copy_sdk(lang, folder / "sdk")
+    if lang in SDK_FOLDERS:
+        copy_sdk(lang, folder / SDK)
 
 
 def _renamed(path: Path, name: str) -> Path:

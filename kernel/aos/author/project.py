@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.errors import BadUsage, excerpt
+from aos.errors import BadUsage, either, excerpt
 from aos.manifest.forms import ABIS
 
 PROJECT_FILE: Final = "aos.toml"
@@ -22,8 +23,14 @@ WORLD: Final = ".aos/dev"
 
 RUST: Final = "rust"
 ASSEMBLYSCRIPT: Final = "assemblyscript"
-LANGUAGES: Final = (RUST, ASSEMBLYSCRIPT)
-DEFAULT_SOURCE: Final[Mapping[str, str]] = {RUST: ".", ASSEMBLYSCRIPT: "assembly/index.ts"}
+PYTHON: Final = "python"
+LANGUAGES: Final = (RUST, ASSEMBLYSCRIPT, PYTHON)
+DEFAULT_SOURCE: Final[Mapping[str, str]] = {
+    RUST: ".",
+    ASSEMBLYSCRIPT: "assembly/index.ts",
+    PYTHON: "flow.py",
+}
+PYTHON_SUFFIX: Final = ".py"
 
 MODULE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 PROJECT_FILE_BYTES_MAX: Final = 256 * 1024
@@ -34,8 +41,8 @@ _SECTIONS: Final = ("schemas", "modules", "workflows", "effects", "secrets")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleSource:
-    """One module to build. ``source`` is relative to the project: the folder of a Rust package, or
-    the entry file of AssemblyScript."""
+    """One module to build. ``source`` is relative to the project: the folder of a Rust package, the
+    entry file of AssemblyScript, or the file of a flow in Python."""
 
     name: str
     source: str
@@ -107,6 +114,12 @@ def read_project(folder: Path) -> Project:
     return _Reading(file).project(document)
 
 
+def short_path(path: Path) -> str:
+    """The path, relative to the working directory if that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """Checks the parsed TOML and makes a Project of it."""
@@ -122,7 +135,9 @@ class _Reading:
             raise self._invalid("project.name", f"a name such as {MODULE_NAME.pattern}", repr(name))
         lang = self._text(head, "lang", "project")
         if lang not in LANGUAGES:
-            raise self._invalid("project.lang", " or ".join(map(repr, LANGUAGES)), repr(lang))
+            raise self._invalid(
+                "project.lang", either([repr(name) for name in LANGUAGES]), repr(lang)
+            )
         return Project(
             folder=self.file.parent,
             name=name,
@@ -151,6 +166,9 @@ class _Reading:
             table = self._table(tables, module, "modules")
             self._check_keys(table, ("source",), field_path)
             source = self._path_inside(table.get("source", default), f"{field_path}.source")
+            if lang == PYTHON and not source.endswith(PYTHON_SUFFIX):
+                expected = f"a file of Python, such as {default!r}"
+                raise self._invalid(f"{field_path}.source", expected, repr(source))
             modules.append(ModuleSource(name=module, source=source))
         return tuple(modules)
 

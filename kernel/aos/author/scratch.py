@@ -13,7 +13,7 @@ from typing import Final
 
 from aos.author.assemblyscript import migration_class
 from aos.author.build import Built
-from aos.author.project import PROJECT_FILE, RUST
+from aos.author.project import PROJECT_FILE, PYTHON, RUST
 from aos.author.screen import Screen
 from aos.core.decide.answers import Admitted, Answer, Blocker, Refusal, Rule
 from aos.core.decide.quiescence import FAILED_MIGRATION, MISFIT
@@ -141,7 +141,8 @@ def _ways_out(
     for name in sorted({blocker.cell[0] for blocker in blockers if blocker.kind == MISFIT}):
         old, new = old_manifest and old_manifest.workflows.get(name), new_manifest.workflows[name]
         if (
-            old_manifest
+            lang != PYTHON  # its flows have one state schema
+            and old_manifest
             and old
             and not Shapes(old_manifest, new_manifest).same(old.state, new.state)
         ):

@@ -16,10 +16,14 @@ from typing import Final, Self
 
 from aos import __version__
 from aos.author.project import Project
-from aos.errors import Refused, Unavailable
+from aos.errors import BadUsage, Refused, Unavailable, either
 from aos.values.digests import content_hash, hash_text
 
-FOLDERS: Final[Mapping[str, str]] = {"rust": "sdk-rust", "assemblyscript": "sdk-assemblyscript"}
+SDK_FOLDERS: Final[Mapping[str, str]] = {
+    "rust": "sdk-rust",
+    "assemblyscript": "sdk-assemblyscript",
+}
+"""Languages of which a project has a copy of the SDK. That of Python is in the installed aos."""
 
 LEFT_OUT: Final = (
     "target", "node_modules", "build", "tests", "examples", "__pycache__", ".*", "*.wasm",
@@ -80,8 +84,8 @@ def sdk_folder(lang: str) -> Path:
     """
     this_file = Path(__file__).resolve()
     candidates = (
-        this_file.parent / "sdk" / FOLDERS[lang],
-        this_file.parents[3] / "modules" / FOLDERS[lang],
+        this_file.parent / "sdk" / SDK_FOLDERS[lang],
+        this_file.parents[3] / "modules" / SDK_FOLDERS[lang],
     )
     for folder in candidates:
         if folder.is_dir():
@@ -158,10 +162,18 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
     these there is no ``sdk/``: the old copy is in ``.sdk.before``, and the next update restores it.
 
     Raises:
+        BadUsage: Projects in this language have no copy.
         Refused: There is no copy, or it was edited and ``force`` is not set. Nothing has changed.
         Unavailable: It cannot be written. The copy is unchanged.
     """
     folder = project.folder / SDK
+    if project.lang not in SDK_FOLDERS:
+        raise BadUsage(
+            f"a project in {project.lang} has no copy of an SDK",
+            location=str(project.file),
+            expected=f"lang = {either([repr(lang) for lang in SDK_FOLDERS])}",
+            hint="aos build uses the interpreter of the installed aos: run aos build",
+        )
     try:
         _finish_interrupted(folder)
         if folder.is_symlink() or not folder.is_dir():
@@ -189,6 +201,8 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
 def outdated(project: Project) -> str | None:
     """A sentence if a project's copy is of another release than this aos; otherwise, or if that
     cannot be determined, None. Edited files do not count."""
+    if project.lang not in SDK_FOLDERS:
+        return None
     folder = project.folder / SDK
     if not folder.is_dir():
         is_interrupted = (project.folder / BEFORE).is_dir()

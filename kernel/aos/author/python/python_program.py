@@ -27,6 +27,42 @@ class PythonProgram:
         nodes += [dict(of.effect) for of in self.classes.values() if of.effect is not None]
         return [*nodes, *self.flow.air(module)]
 
+    def segment(self, file: str) -> dict[str, Any]:
+        """The program as the interpreter runs it (spec/pyflow.md, PY-12); ``file`` is the name of
+        the source in tracebacks."""
+        flow = self.flow
+        nodes = self.air("")
+        return {
+            "file": file,
+            "source": self.text,
+            "schemas": {node["name"]: node["type"] for node in nodes if _is_schema(node)},
+            "effects": {
+                str(of.effect["name"]): {
+                    "params": of.schema,
+                    "receipt": {"ref": of.effect["receipt"]},
+                }
+                for of in self.classes.values()
+                if of.effect is not None
+            },
+            "flows": [
+                {
+                    "function": flow.node.name,
+                    "event": flow.schema("FlowEvent"),
+                    "input": flow.input,
+                    "output": None if flow.output is None else flow.output.get("ref"),
+                    "result": flow.output or {"unit": {}},
+                    "view": flow.view,
+                    "control": flow.schema("Control"),
+                    "listens": [listened.schema for listened in flow.listens],
+                    "returned": None,
+                }
+            ],
+        }
+
+
+def _is_schema(node: Mapping[str, Any]) -> bool:
+    return bool(node["$kind"] == "defschema")
+
 
 def read_program(data: bytes, path: str) -> PythonProgram:
     """Read the bytes of a source file. It is never executed.

@@ -24,7 +24,7 @@ from tests.tools import long_form, missing
 
 SIZE_BYTES_MAX: Final = 40_000
 TUTORIALS: Final = (RUST, ASSEMBLYSCRIPT, "flow")
-NEWCOMERS: Final = ("workflow", "flow", "stranger")
+NEWCOMERS: Final = ("workflow", "flow", "python", "stranger")
 """Each gets from nothing to a running world."""
 LIFETIMES: Final = (
     *(("migration", lang) for lang in SDK_FOLDERS),

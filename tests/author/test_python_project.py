@@ -19,11 +19,15 @@ from aos.author.sections import take_sections
 from aos.author.toolchain import Console
 from aos.errors import Refused, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
+from aos.sandbox.cache import standard_cache
+from aos.sandbox.config import LIVE_STACK_BYTES, fingerprint
 from aos.sandbox.module import constants, outline
+from aos.sandbox.program_module import program_module
 from aos.values.digests import content_hash, hash_text
 from tests.author import python_project
 from tests.author.python_project import FLOW
 from tests.cli.shell import Aos
+from tests.own_cache import use_own_cache
 
 QUIET = Console(report=lambda _: None)
 
@@ -79,6 +83,30 @@ def test_the_bytes_depend_on_the_sources_alone(python: Project, tmp_path: Path) 
     other = python_project.project(tmp_path / "elsewhere", flow=FLOW.replace("\n", "\r\n"))
 
     assert build(python, console=QUIET).modules == build(other, console=QUIET).modules
+
+
+def test_the_first_build_says_that_the_interpreter_is_still_to_be_compiled(
+    python: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AU-65: unless the user's cache has its code."""
+    use_own_cache(monkeypatch, tmp_path / "cache")
+    said: list[str] = []
+    console = Console(report=said.append)
+
+    built = build(python, console=console)
+    build(python, console=console)
+    assert [line.partition(",")[0] for line in said] == ["the first aos test"]
+
+    parts = program_module(built.modules[0].wasm)
+    cache = standard_cache(outside=None)
+    assert parts is not None
+    assert cache is not None
+    engine = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
+    cache.put(content_hash(parts.interpreter), engine, b"its code")
+    build(python_project.project(tmp_path / "other"), console=console)
+    use_own_cache(monkeypatch, None)
+    build(python_project.project(tmp_path / "without"), console=console)
+    assert len(said) == 1
 
 
 def test_the_source_makes_a_build_stale_and_effects_do_not(python: Project) -> None:

@@ -50,7 +50,7 @@ PROGRAM = PACKED.format(pointer="(i32.load (i32.const 1000))", size="(i32.load (
 BODIES = {
     "the place": PLACE,
     "the program": PROGRAM,
-    "what follows the program": PACKED.format(
+    "the bytes behind the program": PACKED.format(
         pointer="(i32.add (i32.load (i32.const 1000)) (i32.load (i32.const 1004)))",
         size="(i32.const 40)",
     ),

@@ -15,7 +15,10 @@ from aos.author.python.python_program import read_program
 from aos.author.rust import BuiltModules
 from aos.author.sections import AIR_SECTION, with_section
 from aos.errors import Unavailable
+from aos.sandbox.cache import standard_cache
 from aos.sandbox.caps import FILE_BYTES_MAX
+from aos.sandbox.config import LIVE_STACK_BYTES, fingerprint
+from aos.sandbox.program_module import program_module
 from aos.values.digests import content_hash, hash_text
 
 INTERPRETER: Final = "pyflow.wasm"
@@ -61,6 +64,21 @@ def compile_python(project: Project) -> BuiltModules:
         raise BuildFailed("\n".join(problems))
     return BuiltModules(
         modules=modules, compiler={"interpreter": hash_text(content_hash(interpreter))}
+    )
+
+
+def first_use_note(project: Project, wasm: bytes) -> str | None:
+    """A sentence if the first use of a built module will compile the interpreter; None if this
+    user's cache has its code, or if there is no cache."""
+    cache, parts = standard_cache(outside=project.folder), program_module(wasm)
+    if cache is None or parts is None:
+        return None
+    engine = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
+    if cache.get(content_hash(parts.interpreter), engine) is not None:
+        return None
+    return (
+        "the first aos test, dev or apply on this machine compiles the interpreter of Python, for "
+        "up to a minute; later ones take its code from the cache"
     )
 
 

@@ -193,12 +193,13 @@ class Sandbox:
         return self._compile_whole(module, wasm), None
 
     def _compile_interpreter(self, wasm: bytes) -> wasmtime.Module:
-        """Compile an interpreter, once for all programs that this sandbox runs."""
+        """Compile an interpreter, once for all programs that this sandbox runs in turn."""
         interpreter = content_hash(wasm)
         if self._interpreter is not None and self._interpreter[0] == interpreter:
             return wasmtime.Module.deserialize(self._engine, self._interpreter[1])
         compiled = self._compile_whole(interpreter, wasm)
-        self._interpreter = interpreter, bytes(compiled.serialize())
+        if self._cache is None:  # otherwise that has it
+            self._interpreter = interpreter, bytes(compiled.serialize())
         return compiled
 
     def _compile_whole(self, module: Hash, wasm: bytes) -> wasmtime.Module:

@@ -19,7 +19,7 @@ from dataclasses import field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal
-from aos.flow import Cx, Nat, by, effect, flow, schema
+from aos.flow import Cx, Nat, by, effect, flow, other_flow, schema
 
 """
 ORDER = """\
@@ -268,6 +268,96 @@ class Extend:
     assert routes["shop/OrderControl@1"]["creates"] is False
     event = next(node for node in air if node.get("name") == "shop/OrderFlowEvent@1")
     assert list(event["type"]["variant"])[-2:] == ["M0", "M1"]
+
+
+SHIP = """\
+@schema("shop/Parcel@1")
+class Parcel:
+    id: str
+
+SHIP = other_flow("shop/ship@1", input=Parcel, output=Parcel, key="id")
+"""
+
+
+def test_a_flow_that_calls_and_is_called_has_the_definitions_of_one_in_rust() -> None:
+    """PF-24, PF-27: as tests/flows of the SDK has them."""
+    built = json.loads((ROOT / "modules/sdk-rust/tests/flows/flows.nodes.json").read_text("utf-8"))
+    rust = {node["name"]: node for node in built if "name" in node}
+    routes = {node["event"]: node for node in built if node["$kind"] == "subscription"}
+    text = """\
+@schema("t/{input}@1")
+class {input}:
+    id: str
+
+CHILD = other_flow("t/child@1", input={input}, output=str, key="id")
+
+@flow("t/{name}@1", key="id", {arguments})
+async def run(cx: Cx, go: {input}) -> str:
+    return "x"
+"""
+
+    child = program(text.format(input="Work", name="child", arguments="callable=True"))
+    probe = program(text.format(input="Go", name="probe", arguments="calls=[CHILD]"))
+
+    air = [*child.air("t/m@1"), *probe.air("t/m@1")]
+    ours = {node["name"]: node for node in air if "name" in node}
+    for name in ("t/ChildCall@1", "t/ChildFlowEvent@1", "t/ProbeReturn@1"):
+        assert ours[name]["type"] == rust[name]["type"]
+    assert list(ours["t/ProbeFlowEvent@1"]["type"]["variant"]) == [
+        "Start", "Control", "Receipt", "Rejected", "Return",
+    ]  # fmt: skip
+    for event in ("t/ChildCall@1", "t/ProbeReturn@1"):
+        [route] = [node for node in air if node.get("event") == event]
+        assert route == routes[event]
+    assert probe.flow.returned == "t/ProbeReturn@1"
+    assert child.flow.returned is None
+    assert [other.facts() for other in probe.flow.others] == [
+        {
+            "call": "t/ChildCall@1",
+            "input": "t/Go@1",
+            "output": {"text": {}},
+            "control": "t/ChildControl@1",
+            "key_field": "id",
+        }
+    ]
+
+
+def test_annotations_are_those_of_the_workflow() -> None:
+    """PF-28."""
+    text = ORDER + FLOW.replace('key="order_id"', 'key="order_id", annotations=Order')
+
+    assert nodes(text)["shop/order@1"]["annotations"] == "shop/Order@1"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("calls=[SHIP]", "calls=[ORDER]", "calls of the flow: expected a list of flows"),
+        ("calls=[SHIP]", "calls=[]", "add SHIP to calls=[…] of @flow"),
+        ("SHIP, Parcel", "ORDER, Parcel", "the flow of cx.call or cx.spawn: expected a name"),
+        ("output=Parcel", "output=list[str]", "the result of shop/ship@1: expected a class"),
+        ("output=Parcel", "output=float", "use int in the smallest unit, or Decimal"),
+        ("input=Parcel", "input=str", "whose input is a class of this file with @schema"),
+        (', key="id")', ")", "the flow shop/ship@1: expected other_flow("),
+        ("shop/ship@1", "ship", "the name of another flow: expected a text NAMESPACE/NAME@VERSION"),
+        (', key="id")', ', key="id", keys=1)', "an argument of other_flow: expected input"),
+        ("SHIP = other", "SHIP = [other", "a flow of another file: expected NAME = other_flow("),
+        ("calls=[SHIP]", "callable=1", "callable of shop/order@1: expected True or False"),
+        ("calls=[SHIP]", "annotations=str", "the annotations of the flow: expected a class"),
+        ('await cx.call("s", SHIP, Parcel("1"))', "cx.annotate(placed)", "add annotations=CLASS"),
+        ("await cx.call", "cx.call", "an operation without `await`"),
+    ],
+)
+def test_a_wrong_call_is_refused(old: str, new: str, expected: str) -> None:
+    """PF-3, PF-27, PF-28."""
+    flow = FLOW.replace('"order_id"', '"order_id", calls=[SHIP]')
+    text = ORDER + SHIP + flow.replace("pass", 'await cx.call("s", SHIP, Parcel("1"))')
+    assert program(text).flow.calls_others
+    assert old in text
+    wrong = text.replace(old, new)
+    wrong = wrong.replace('key="id")', 'key="id")]') if "[other" in new else wrong
+
+    assert any(expected in line for line in problems(wrong)), problems(wrong)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from aos.author.program_segment import with_program
+from aos.author.python.python_program import PythonProgram, read_program
 from aos.testing.world import World
 from tests.flow import probe
 from tests.modules.guests import MODULES
+from tests.sdk.rust.examples import with_manifest
 
 INTERPRETER: Final = MODULES / "pyflow/pyflow.wasm"
+
+CHILD_MODULE: Final = "t/child.module@1"
 
 SOURCE: Final = (Path(__file__).parent / "python_programs.py.txt").read_text()
 
@@ -46,6 +51,15 @@ def program(source: str) -> dict[str, Any]:
         "file": "flow.py",
         "source": source,
         "flows": [FLOW],
+        "calls": {
+            probe.CHILD: {
+                "call": "t/ChildCall@1",
+                "input": "t/Work@1",
+                "output": {"text": {}},
+                "control": "t/ChildControl@1",
+                "key_field": "id",
+            }
+        },
         "schemas": {
             node["name"]: without_comments(node["type"])
             for node in nodes
@@ -65,6 +79,67 @@ def wasm(source: str = SOURCE) -> bytes:
     return with_program(INTERPRETER.read_bytes(), program(source))
 
 
+def world_of(*sources: str) -> World:
+    """A world with the flows of whole source files, whose definitions the reader has read."""
+    nodes, modules = built(*sources)
+    return World(nodes, modules=modules)
+
+
+def built(*sources: str, hidden: str = "") -> tuple[list[Mapping[str, Any]], dict[str, bytes]]:
+    """The nodes and the modules of source files. ``hidden`` is code behind the last one, which the
+    reader does not see."""
+    nodes: dict[tuple[str, ...], dict[str, Any]] = {}
+    modules: dict[str, bytes] = {}
+    for number, source in enumerate(sources):
+        read, module = read_program(source.encode(), "flow.py"), f"t/flow{number}.module@1"
+        for node in [*read.air(module), module_node(module)]:
+            name = node.get("name", f"{node.get('event')} to {node.get('workflow')}")
+            known = nodes.setdefault((node["$kind"], name), node)
+            assert known == node, name
+        segment = segment_of(read)
+        segment["source"] += hidden
+        modules[module] = with_program(INTERPRETER.read_bytes(), segment)
+    return with_manifest(list(nodes.values()), "flow.wasm"), modules
+
+
+def module_node(name: str) -> dict[str, Any]:
+    runtime = {"kind": "wasm", "artifact": {"kind": "wasm_module", "path": ""}}
+    return {"$kind": "defmodule", "name": name, "runtime": runtime}
+
+
+def segment_of(read: PythonProgram) -> dict[str, Any]:
+    """The program of a source file (spec/pyflow.md, PY-12)."""
+    flow, nodes = read.flow, read.air("t/flow.module@1")
+    output = flow.output or {"unit": {}}
+    declaration = {
+        "event": flow.schema("FlowEvent"),
+        "function": flow.node.name,
+        "input": flow.input,
+        "output": output.get("ref"),
+        "result": output,
+        "view": flow.view,
+        "control": flow.schema("Control"),
+        "listens": [listened.schema for listened in flow.listens],
+        "returned": flow.returned,
+    }
+    return {
+        "file": "flow.py",
+        "source": read.text,
+        "schemas": {
+            node["name"]: without_comments(node["type"])
+            for node in nodes
+            if node["$kind"] == "defschema"
+        },
+        "effects": {
+            node["name"]: {"params": node["params"], "receipt": {"ref": node["receipt"]}}
+            for node in nodes
+            if node["$kind"] == "defeffect"
+        },
+        "flows": [declaration],
+        "calls": {other.name: other.facts() for other in flow.others},
+    }
+
+
 class PythonProbe(probe.Probe):
     """A world, and the one flow in it, whose code is Python."""
 
@@ -72,23 +147,21 @@ class PythonProbe(probe.Probe):
         self, name: str, *, source: str = SOURCE, answers: bool = True, **start: Any
     ) -> None:
         super().__init__(name, answers=False, **start)
-        nodes = [node for node in deepcopy(probe.nodes("step")) if not of_child(node)]
-        for node in nodes:
-            if node["$kind"] == "manifest":
-                without_child(node)
-        self.world = World(nodes, modules={probe.MODULE: wasm(source)})
+        nodes = with_module_of_child(deepcopy(probe.nodes("step")))
+        modules = {probe.MODULE: wasm(source), CHILD_MODULE: probe.wasm()}
+        self.world = World(nodes, modules=modules)
         if answers:
             self.answer()
 
 
-def of_child(node: Any) -> bool:
-    return bool(node["$kind"] == "defworkflow" and node["name"] == probe.CHILD)
-
-
-def without_child(manifest: Any) -> None:
-    """The child of the Rust flow is another entrypoint of its module, which Python has not."""
-    manifest["workflows"] = [ref for ref in manifest["workflows"] if ref["name"] != probe.CHILD]
-    routing = manifest["routing"]
-    routing["subscriptions"] = [
-        route for route in routing["subscriptions"] if route["workflow"] != probe.CHILD
-    ]
+def with_module_of_child(nodes: list[Any]) -> list[Any]:
+    """The child of the flow stays in Rust, in a module of its own."""
+    for node in list(nodes):
+        match node["$kind"]:
+            case "defworkflow" if node["name"] == probe.CHILD:
+                node["impl"]["module"] = CHILD_MODULE
+            case "defmodule":
+                nodes.append({**deepcopy(node), "name": CHILD_MODULE})
+            case "manifest":
+                node["modules"].append({"name": CHILD_MODULE})
+    return nodes

@@ -26,9 +26,17 @@ from aos.flow import (
     Timeout,
     effect,
     flow,
+    other_flow,
     schema,
 )
-from aos.flow.local import ErrorAnswer, LateAnswer, LocalFault, LocalFlow, TimeoutAnswer
+from aos.flow.local import (
+    ErrorAnswer,
+    LateAnswer,
+    LocalFault,
+    LocalFlow,
+    StartedFlow,
+    TimeoutAnswer,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,6 +67,9 @@ class Undo:
     id: str
     receipt: ClassVar[type[Done]]
 
+
+SHIP = other_flow("shop/ship@1", input=Order, output=Done, key="id")
+BILL = other_flow("shop/bill@1", input=Order, key="id")
 
 Function = Callable[[Cx, Order], Awaitable[Any]]
 
@@ -491,6 +502,88 @@ def test_code_that_differs_between_turns_diverges() -> None:
 
     with pytest.raises(LocalFault, match="diverged: a: expected step, found step 'b'"):
         run(function)
+
+
+def run_with_calls(function: Function, answer: Any = None) -> LocalFlow:
+    decorated = flow("shop/order@1", key="id", calls=[SHIP])(function)
+    answers: dict[Any, Any] = {Undo: Done("undone")}
+    return LocalFlow(decorated, Order("o"), answers | ({SHIP: answer} if answer else {}))
+
+
+def test_a_call_waits_for_the_result_of_the_other_flow_and_a_spawn_does_not() -> None:
+    """PF-48."""
+
+    async def function(cx: Cx, order: Order) -> str:
+        await cx.spawn("bill", BILL, order)
+        done = await cx.call("ship", SHIP, Order(f"{order.id}-1"))
+        return done.id
+
+    waiting = run_with_calls(function)
+    assert (waiting.status, waiting.open_paths) == ("running", ["ship"])
+    waiting.answer("ship", Done("sent"))
+
+    assert waiting.output == "sent"
+    assert run_with_calls(function, lambda given: Done(given.id)).output == "o-1"
+    assert waiting.flows == [
+        StartedFlow(path="bill", name="shop/bill@1", input=Order("o"), is_called=False),
+        StartedFlow(path="ship", name="shop/ship@1", input=Order("o-1"), is_called=True),
+    ]
+    assert requested(waiting) == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (Rollback("no", "not now"), "rollback"),
+        (JoinFailed("no", "not now"), "critical"),
+        (ErrorAnswer("no", "not now"), "critical"),
+    ],
+)
+def test_a_failed_call_has_the_failure_of_the_other_flow_as_its_cause(
+    failure: Any, kind: str
+) -> None:
+    """PF-48, FL-71."""
+
+    async def function(cx: Cx, order: Order) -> None:
+        await cx.call("ship", SHIP, order)
+
+    error = run_with_calls(function, failure).error
+
+    assert error is not None
+    assert (error.kind, str(error)) == (kind, "no: not now (ship)")
+    assert [str(cause) for cause in error.causes] == ["no: not now"]
+
+
+def test_a_call_is_undone_and_one_that_loses_is_canceled() -> None:
+    """PF-48."""
+
+    async def function(cx: Cx, order: Order) -> None:
+        await cx.call("ship", SHIP, order, rollback=lambda done: Undo(done.id))
+        raise Critical("enough")
+
+    async def races(cx: Cx, order: Order) -> str:
+        branch, _ = await cx.race(
+            "race",
+            ship=lambda cx: cx.call("ship", SHIP, order),
+            late=lambda cx: cx.sleep("late", "1h"),
+        )
+        return branch
+
+    assert undone(run_with_calls(function, Done("sent"))) == ["sent"]
+    late = run_with_calls(races)
+    late.finish()
+    assert (late.output, late.open_paths) == ("late", [])
+
+
+def test_a_call_of_a_flow_that_calls_does_not_have_is_a_fault() -> None:
+    """PF-45."""
+
+    async def function(cx: Cx, order: Order) -> None:
+        await cx.call("bill", BILL, order)
+
+    with pytest.raises(LocalFault, match="bill calls shop/bill@1, and calls=") as failure:
+        run_with_calls(function)
+    assert failure.value.kind == "flow_listen"
 
 
 def test_an_effect_without_an_answer_waits_for_one() -> None:

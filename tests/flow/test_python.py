@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aos.testing import Fail
-from tests.flow.probe import DAY, HOUR, MINUTE, Probe
+from tests.flow.probe import CHILD, DAY, FLOW, HOUR, MINUTE, Probe
 from tests.flow.python_flow import PythonProbe
 
 Steps = tuple[Callable[[Probe], object], ...]
@@ -43,6 +43,16 @@ def begin(probe: Probe) -> None:
     probe.begin()
 
 
+def child(probe: Probe) -> None:
+    """Start the flow that a call needs, so that its key is in use."""
+    probe.world.send("t/Work@1", {"id": "kid", "what": "first"})
+    probe.world.run()
+
+
+def fire(probe: Probe) -> None:
+    probe.fire()
+
+
 CASES: dict[str, tuple[str, dict[str, Any], Steps]] = {
     "three steps": ("steps", {}, (begin,)),
     "a step that fails for good": ("retry", {}, (busy, begin, finish)),
@@ -55,12 +65,26 @@ CASES: dict[str, tuple[str, dict[str, Any], Steps]] = {
     "a join": ("join", {}, (begin,)),
     "a race that the steps win": ("race", {}, (begin,)),
     "forty branches": ("many", {"count": 40}, (begin,)),
+    "a call": ("calls", {}, (begin, finish)),
+    "a call that fails": ("calls", {"count": 1}, (begin, finish)),
+    "a call of a key that is in use": ("calls", {"count": 2}, (child, begin, finish)),
+    "a canceled call": ("calls", {}, (begin, cancel, finish)),
+    "a call that loses": ("races-a-call", {}, (begin, note("enough"), finish)),
+    "a call with a rollback that loses": (
+        "races-a-call",
+        {"count": 1},
+        (begin, note("enough"), finish),
+    ),
+    "a call that wins": ("races-a-call", {}, (begin, finish)),
+    "a call that is undone": ("undoes-a-call", {"count": 1}, (begin, finish)),
+    "a call that ends before its cancel": ("undoes-a-call", {}, (begin, fire, cancel, finish)),
+    "a spawned flow": ("spawns", {}, (begin, finish)),
     "a canceled flow": ("sleep", {"pause": DAY}, (begin, cancel)),
 }
 
 
 def lines(probe: Probe) -> tuple[object, ...]:
-    """Everything that both flows must have in common."""
+    """Everything that both flows must have in common, with the state of the child."""
     world = probe.world
     requests = [
         (request.params, request.issuer_ref, request.requested_key)
@@ -68,7 +92,9 @@ def lines(probe: Probe) -> tuple[object, ...]:
         for request in world.asked(effect)
     ]
     timers = [(timer.issuer_ref, timer.due_ns) for timer in world.timers()]
-    return probe.state, requests, timers
+    emitted = [(event.schema, event.value) for event in world.emitted()]
+    states = [world.state(workflow, key) for workflow, key in ((FLOW, probe.key), (CHILD, "kid"))]
+    return states, requests, timers, emitted
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -137,6 +163,40 @@ def test_an_exception_is_a_fault_with_the_lines_of_the_program() -> None:
     assert "return str(1 // (go.count - 1))" in fault
     assert "ZeroDivisionError" in fault
     assert "_aos_" not in fault
+
+
+def frames(program: str) -> list[str]:
+    """The lines of a program in the traceback of its fault, the outermost first."""
+    with PythonProbe(program, count=1) as probe:
+        probe.begin(may_fail=True)
+        text = probe.fault[1]
+    lines = text.split("\n")
+    return [lines[number + 1].strip() for number, line in enumerate(lines) if "File " in line]
+
+
+def test_the_traceback_has_the_line_that_raised_behind_handlers_that_do_not_match() -> None:
+    """PY-47: also in a branch of a join within a scope."""
+    assert frames("fails-within") == [
+        "return await PROGRAMS[go.program](cx, go)",
+        'return await cx.scope("scope", body)',
+        'await cx.join("both", left=left, right=lambda cx: cx.sleep("nap", go.pause))',
+        "return str(1 // (go.count - 1))",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "raised"), [("raises-again", []), ("raises-the-error", ["raise error"])]
+)
+def test_an_exception_that_is_raised_again_keeps_the_line_that_raised(
+    program: str, raised: list[str]
+) -> None:
+    """PY-47: as in CPython."""
+    assert frames(program) == [
+        "return await PROGRAMS[go.program](cx, go)",
+        *raised,
+        "return str(divided())",
+        "return 1 // (go.count - 1)",
+    ]
 
 
 def test_memory_that_is_not_there_is_an_exception_with_a_traceback() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aos.flow.declaring import by as by
     from aos.flow.declaring import effect as effect
     from aos.flow.declaring import flow as flow
+    from aos.flow.declaring import other_flow as other_flow
     from aos.flow.declaring import schema as schema
     from aos.flow.flow_context import Cx as Cx
     from aos.flow.flow_context import Local as Local
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from aos.flow.flow_error import Timeout as Timeout
 
 _HOMES = {
-    "declaring": ("Break", "Continue", "Nat", "Retry", "by", "effect", "flow", "schema"),
+    "declaring": (
+        "Break", "Continue", "Nat", "Retry", "by", "effect", "flow", "other_flow", "schema",
+    ),
     "flow_context": ("Cx", "Local"),
     "flow_error": (
         "Canceled", "Critical", "Exhausted", "FlowError", "JoinFailed", "RaceFailed", "Rollback",

@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, dataclass_transform
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Protocol,
+    TypeVar,
+    dataclass_transform,
+    overload,
+)
 
 T = TypeVar("T")
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
 FlowT = TypeVar("FlowT", bound=Callable[..., Awaitable[Any]])
 ReceiptT = TypeVar("ReceiptT")
 
@@ -19,6 +30,7 @@ FLOW_NAME: Final = "__aos_flow__"
 SCHEMA_NAME: Final = "__aos_schema__"
 EFFECT_NAME: Final = "__aos_effect__"
 LISTENS: Final = "__aos_listens__"
+CALLS: Final = "__aos_calls__"
 
 
 class Nat:
@@ -82,6 +94,38 @@ def by(message: type[T], path: str) -> MessageKey[T]:
     return MessageKey(message, path)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherFlow(Generic[InputT, OutputT]):
+    """A flow of another file, which a flow calls or spawns."""
+
+    name: str
+    input: type[InputT]
+    output: type[OutputT] | None
+    key: str
+
+
+@overload
+def other_flow(
+    name: str, *, input: type[InputT], output: type[OutputT], key: str
+) -> OtherFlow[InputT, OutputT]: ...
+@overload
+def other_flow(
+    name: str, *, input: type[InputT], output: None = None, key: str
+) -> OtherFlow[InputT, None]: ...
+def other_flow(
+    name: str, *, input: type[Any], output: type[Any] | None = None, key: str
+) -> OtherFlow[Any, Any]:
+    """Declare a flow of another file for ``cx.call`` and ``cx.spawn``, at the top of the file.
+
+    Args:
+        name: Its name, ``NAMESPACE/NAME@VERSION``.
+        input: The class of its input.
+        output: The type of its result; None if it has none.
+        key: The path to the key in its input.
+    """
+    return OtherFlow(name, input, output, key)
+
+
 def flow(
     name: str,
     *,
@@ -89,6 +133,9 @@ def flow(
     listens: Sequence[type[Any] | MessageKey[Any]] = (),
     view: type[Any] | None = None,
     upgrade: str | None = None,
+    calls: Sequence[OtherFlow[Any, Any]] = (),
+    callable: bool = False,
+    annotations: type[Any] | None = None,
 ) -> Callable[[FlowT], FlowT]:
     """Mark the function of a flow.
 
@@ -98,13 +145,17 @@ def flow(
         listens: The classes of its messages; a new one comes at the end.
         view: The class of ``cx.publish``.
         upgrade: ``quiesce`` or ``in_place``, as in a manifest.
+        calls: The flows of ``cx.call``.
+        callable: Whether other flows may call it.
+        annotations: The class of ``cx.annotate``.
     """
-    del key, view, upgrade  # read from the syntax tree
+    del key, view, upgrade, callable, annotations  # read from the syntax tree
     messages = tuple(of.message if isinstance(of, MessageKey) else of for of in listens)
 
     def decorated(function: FlowT) -> FlowT:
         setattr(function, FLOW_NAME, name)
         setattr(function, LISTENS, messages)
+        setattr(function, CALLS, tuple(calls))
         return function
 
     return decorated

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from aos.flow.declaring import EffectOf, Retry, Span
+from aos.flow.declaring import EffectOf, OtherFlow, Retry, Span
 
 T = TypeVar("T")
+InputT = TypeVar("InputT")
 
 Body = Callable[["Cx"], Awaitable[Any]]
 
@@ -45,13 +46,16 @@ class Local(Protocol):
 
 
 class BodyOutput(Protocol):
-    """The receiver of views and lines, which no history has."""
+    """The receiver of views, lines and annotations, which no history has."""
 
     def publish(self, view: object) -> None:
         """Set the view."""
 
     def log(self, text: str) -> None:
         """Write a line."""
+
+    def annotate(self, annotation: object) -> None:
+        """Set the annotation of the turn."""
 
 
 class Cx:
@@ -165,6 +169,32 @@ class Cx:
         }
         return await OperationRequest("loop", name, arguments)
 
+    async def call(
+        self,
+        name: str,
+        flow: OtherFlow[InputT, T],
+        input: InputT,
+        *,
+        rollback: Callable[[T], EffectOf[Any]] | None = None,
+    ) -> T:
+        """Run another flow, and wait for its result (FL-70 to FL-73). Its key must be new.
+
+        If the call is canceled, so is the other flow, with its compensations.
+
+        Args:
+            name: Its name in the history.
+            flow: One of ``calls`` of ``@flow``.
+            input: The input of the other flow.
+            rollback: Makes, of the result, the effect that undoes it.
+        """
+        arguments = {"flow": flow, "input": input, "rollback": rollback}
+        value: T = await OperationRequest("call", name, arguments)
+        return value
+
+    async def spawn(self, name: str, flow: OtherFlow[InputT, Any], input: InputT) -> None:
+        """Start another flow, and do not wait for it (FL-74)."""
+        await OperationRequest("spawn", name, {"flow": flow, "input": input})
+
     async def version(self, name: str, latest: int) -> int:
         """The version of the code that this flow follows (FL-67)."""
         value: int = await OperationRequest("version", name, {"latest": latest})
@@ -193,3 +223,7 @@ class Cx:
     def log(self, text: str) -> None:
         """Write a line to the log of the turn."""
         self._output.log(text)
+
+    def annotate(self, annotation: object) -> None:
+        """Annotate the turn: the last one of a turn counts (FL-31)."""
+        self._output.annotate(annotation)

@@ -34,7 +34,11 @@ class FlowError(Exception):
         self.message: str = other.message if other else message
         self.path: str = other.path if other else path
         self.causes: tuple[FlowError, ...] = other.causes if other else causes
-        super().__init__(f"{self.code}: {self.message}" if self.message else self.code)
+        super().__init__(self.code, self.message)
+
+    def __str__(self) -> str:
+        place = f" ({self.path})" if self.path else ""
+        return f"{self.code}: {self.message}{place}"
 
     def at(self, path: str) -> Self:
         """An equal failure; one without a path gets this one (FL-52)."""

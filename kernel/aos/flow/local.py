@@ -13,7 +13,7 @@ import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from aos.flow.declaring import FLOW_NAME, LISTENS, Span
+from aos.flow.declaring import CALLS, FLOW_NAME, LISTENS, Span
 from aos.flow.flow_context import Cx
 from aos.flow.flow_error import Canceled, FlowError
 from aos.flow.local_answers import (
@@ -21,6 +21,7 @@ from aos.flow.local_answers import (
     LateAnswer,
     LocalCompensation,
     RequestedEffect,
+    StartedFlow,
     TimeoutAnswer,
 )
 from aos.flow.local_clock import LocalClock, span_ns
@@ -29,7 +30,7 @@ from aos.flow.local_history import LocalFault, LocalOutcome
 
 __all__ = [
     "ErrorAnswer", "LateAnswer", "LocalCompensation", "LocalFault", "LocalFlow", "RequestedEffect",
-    "TimeoutAnswer",
+    "StartedFlow", "TimeoutAnswer",
 ]  # fmt: skip
 
 START_NS: Final = 1_767_225_600_000_000_000
@@ -48,8 +49,9 @@ class LocalFlow:
         function: The function with ``@flow``.
         input: Its input.
         answers: Class of an effect -> its answer: a receipt, an ``ErrorAnswer``, ``TimeoutAnswer``
-            or ``LateAnswer``, or a function from the effect to one of these. Other effects wait
-            for ``answer``.
+            or ``LateAnswer``, or a function from the effect to one of these; and ``OtherFlow`` of a
+            call -> its result, a ``FlowError``, or a function from its input to one of these. Other
+            effects and calls wait for ``answer``.
         start_ns: The time at which it begins.
 
     Raises:
@@ -60,7 +62,7 @@ class LocalFlow:
         self,
         function: Callable[[Cx, Any], Awaitable[Any]],
         input: object,
-        answers: Mapping[type[Any], Any] | None = None,
+        answers: Mapping[Any, Any] | None = None,
         *,
         start_ns: int = START_NS,
     ) -> None:
@@ -69,7 +71,7 @@ class LocalFlow:
         self._function = function
         self._input = copy.deepcopy(input)
         self._clock = LocalClock(start_ns)
-        self._engine = LocalEngine(self._clock, answers or {})
+        self._engine = LocalEngine(self._clock, answers or {}, getattr(function, CALLS))
         self._outcome: LocalOutcome | None = None
         self._received = 0
         self._turn()
@@ -117,8 +119,13 @@ class LocalFlow:
         return self._engine.requests
 
     @property
+    def flows(self) -> Sequence[StartedFlow]:
+        """The other flows that it has called or spawned, in order."""
+        return self._engine.steps.flows
+
+    @property
     def open_paths(self) -> Sequence[str]:
-        """The paths of attempts that wait for an answer."""
+        """The paths of attempts and calls that wait for an answer."""
         return self._engine.steps.open_paths
 
     @property
@@ -135,6 +142,11 @@ class LocalFlow:
     def view(self) -> Any:
         """The view that was published last."""
         return self._engine.view
+
+    @property
+    def annotations(self) -> Sequence[Any]:
+        """The annotations of the turns that have one, in order."""
+        return list(self._engine.annotations.values())
 
     @property
     def lines(self) -> Sequence[str]:
@@ -155,7 +167,7 @@ class LocalFlow:
             self.advance("0s")
 
     def answer(self, path: str, answer: object) -> None:
-        """Answer the open attempt at a path. Raises KeyError if there is none."""
+        """Answer the open attempt or call at a path. Raises KeyError if there is none."""
         if not self._engine.steps.answer(path, answer):
             raise KeyError(f"answer: no attempt is open at {path!r}; open: {self.open_paths}")
         self._turn()

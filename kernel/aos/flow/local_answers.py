@@ -1,4 +1,4 @@
-"""The answers of effects in a local run, and the compensations of its steps."""
+"""The answers of effects and of other flows in a local run, and the compensations of its steps."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ class RequestedEffect:
     attempt: int
     effect: Any
     at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedFlow:
+    """Another flow that the flow has called or spawned. ``path`` is that of the operation, ``name``
+    that of the other flow."""
+
+    path: str
+    name: str
+    input: Any
+    is_called: bool
 
 
 @dataclass(slots=True, kw_only=True)

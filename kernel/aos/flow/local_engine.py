@@ -35,8 +35,8 @@ Chain = tuple[LocalBody, ...]
 
 
 class LocalOutput:
-    """The views and lines of one body; they take effect only in the turn in which the operation
-    before them ended (FL-31)."""
+    """The views, lines and annotations of one body; they take effect only in the turn in which the
+    operation before them ended (FL-31)."""
 
     def __init__(self, engine: LocalEngine, *, is_fresh: bool) -> None:
         self._engine = engine
@@ -52,19 +52,29 @@ class LocalOutput:
         if self.is_fresh:
             self._engine.lines.append(text)
 
+    def annotate(self, annotation: object) -> None:
+        """Set the annotation of the turn."""
+        if self.is_fresh:
+            self._engine.annotations[self._engine.turn_number] = copy.deepcopy(annotation)
+
 
 class LocalEngine:
-    """One flow. ``steps`` has its effects and compensations."""
+    """One flow. ``steps`` has its effects and compensations, ``calls`` the flows that it may call,
+    ``annotations`` those of its turns by their numbers."""
 
-    def __init__(self, clock: LocalClock, answers: Mapping[type[Any], Any]) -> None:
+    def __init__(
+        self, clock: LocalClock, answers: Mapping[Any, Any], calls: tuple[Any, ...]
+    ) -> None:
         self.clock = clock
+        self.calls = calls
         self.steps = LocalSteps(clock, answers)
         self.root = LocalBody("")
         self.inbox: list[Message] = []
         self.emitted: list[Any] = []
         self.view: Any = None
         self.lines: list[str] = []
-        self._turn_number = 0
+        self.annotations: dict[int, Any] = {}
+        self.turn_number = 0
 
     @property
     def requests(self) -> list[RequestedEffect]:
@@ -73,9 +83,9 @@ class LocalEngine:
 
     def turn(self, function: Callable[[Cx], Awaitable[Any]]) -> LocalOutcome | None:
         """Run the function from its start: its outcome, or None if it waits."""
-        self._turn_number += 1
+        self.turn_number += 1
         for step in self.steps.settled:
-            step.ended_turn = self._turn_number
+            step.ended_turn = self.turn_number
         self.steps.settled = []
         return self._run(function, self.root, ())
 
@@ -110,7 +120,7 @@ class LocalEngine:
                 with contextlib.suppress(RuntimeError):  # a `finally` that awaits
                     generator.close()
                 return None
-            output.is_fresh = operation.ended_turn == self._turn_number
+            output.is_fresh = operation.ended_turn == self.turn_number
             resume = self._resumption(generator, operation)
         if position < len(body.operations):
             later = body.operations[position]
@@ -154,7 +164,7 @@ class LocalEngine:
                 outcome = LocalOutcome(error=error.at(operation.path))
             if outcome is not None:
                 self._end(operation, outcome)
-        if operation.kind == "step":
+        if operation.kind in ("step", "call"):
             self.steps.register(operation)
         return operation
 
@@ -175,7 +185,7 @@ class LocalEngine:
         for body in operation.bodies.values():
             operation.messages.extend(body.consumed())
         operation.bodies = {}
-        operation.ended_turn = self._turn_number
+        operation.ended_turn = self.turn_number
 
     # Operations
 
@@ -186,6 +196,18 @@ class LocalEngine:
         match operation.kind:
             case "step":
                 return self.steps.advance(operation, is_new=is_new)
+            case "call":
+                if is_new and arguments["flow"] not in self.calls:
+                    name = arguments["flow"].name
+                    raise LocalFault(
+                        "flow_listen",
+                        f"{operation.path} calls {name}, and calls=[…] of @flow does not have it: "
+                        "its result would not come back",
+                    )
+                return self.steps.advance_call(operation, is_new=is_new)
+            case "spawn":
+                self.steps.start_flow(operation, is_called=False)
+                return LocalOutcome()
             case "local":
                 now = as_datetime(self.clock.now_ns)
                 values = LocalValues(operation.path, now)
@@ -372,5 +394,5 @@ class LocalEngine:
     def cancel(self, body: LocalBody) -> None:
         """Cancel the open operations of a body."""
         for operation in body.open_operations():
-            if operation.kind == "step":
+            if operation.kind in ("step", "call"):
                 self.steps.cancel(operation)

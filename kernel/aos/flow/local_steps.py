@@ -1,4 +1,5 @@
-"""The steps and compensations of a local run (spec/flow.md, FL-33 to FL-39 and FL-60 to FL-64)."""
+"""The steps, calls and compensations of a local run (spec/flow.md, FL-33 to FL-39, FL-60 to FL-64
+and FL-70 to FL-74)."""
 
 from __future__ import annotations
 
@@ -6,12 +7,22 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from aos.flow.flow_error import Canceled, Critical, Exhausted, FlowError, Rollback, Timeout
+from aos.flow.flow_error import (
+    Canceled,
+    Critical,
+    Exhausted,
+    FlowError,
+    JoinFailed,
+    RaceFailed,
+    Rollback,
+    Timeout,
+)
 from aos.flow.local_answers import (
     ErrorAnswer,
     LateAnswer,
     LocalCompensation,
     RequestedEffect,
+    StartedFlow,
     TimeoutAnswer,
 )
 from aos.flow.local_clock import LocalClock, LocalValues, as_datetime, span_ns
@@ -24,19 +35,21 @@ _UNSURE_CODES: Final = ("unknown_outcome", "exception")
 
 
 class LocalSteps:
-    """Requests effects, and decides about their answers.
+    """Requests effects and calls flows, and decides about their answers.
 
     Attributes:
         requests: Every attempt, in order.
-        settled: Steps that have ended since the last turn.
+        flows: The other flows that were called or spawned, in order.
+        settled: Steps and calls that have ended since the last turn.
         compensations: Those that are registered, the newest last.
     """
 
-    def __init__(self, clock: LocalClock, answers: Mapping[type[Any], Any]) -> None:
+    def __init__(self, clock: LocalClock, answers: Mapping[Any, Any]) -> None:
         self._clock = clock
         self._answers = answers
         self._open: dict[str, tuple[int, Callable[[Any], None]]] = {}
         self.requests: list[RequestedEffect] = []
+        self.flows: list[StartedFlow] = []
         self.settled: list[LocalOperation] = []
         self.compensations: list[LocalCompensation] = []
         self._unwinding: list[LocalCompensation] = []
@@ -58,11 +71,17 @@ class LocalSteps:
         self.requests.append(
             RequestedEffect(path=path, attempt=attempt, effect=effect, at_ns=self._clock.now_ns)
         )
+        self._expect(path, attempt, type(effect), effect, settle)
+
+    def _expect(
+        self, path: str, attempt: int, asked: Any, params: Any, settle: Callable[[Any], None]
+    ) -> None:
+        """Wait for an answer; the one that the test has for ``asked`` arrives by itself."""
         self._open[path] = (attempt, settle)
-        if type(effect) not in self._answers:
+        if asked not in self._answers:
             return
-        script = self._answers[type(effect)]
-        answer = script(copy.deepcopy(effect)) if callable(script) else script
+        script = self._answers[asked]
+        answer = script(copy.deepcopy(params)) if callable(script) else script
         delay_ns = 0
         while isinstance(answer, LateAnswer):
             delay_ns, answer = delay_ns + span_ns(answer.after), answer.answer
@@ -105,8 +124,44 @@ class LocalSteps:
             error = Timeout("timeout", "the step took longer than its timeout")
             self._fail(step, error)
 
+    # Calls
+
+    def advance_call(self, call: LocalOperation, *, is_new: bool) -> LocalOutcome | None:
+        """Call another flow; None while it runs."""
+        if is_new:
+            other = call.arguments["flow"]
+            call.effect = copy.deepcopy(call.arguments["input"])
+            self.start_flow(call, is_called=True)
+            self._expect(
+                call.path, 1, other, call.effect, lambda answer: self._settle_call(call, answer)
+            )
+        return None
+
+    def start_flow(self, operation: LocalOperation, *, is_called: bool) -> None:
+        """Record that the operation starts another flow."""
+        arguments = operation.arguments
+        self.flows.append(
+            StartedFlow(
+                path=operation.path,
+                name=arguments["flow"].name,
+                input=copy.deepcopy(arguments["input"]),
+                is_called=is_called,
+            )
+        )
+
+    def _settle_call(self, call: LocalOperation, answer: Any) -> None:
+        """A failed call has the failure of the other flow as its cause (FL-71)."""
+        if isinstance(answer, (ErrorAnswer, TimeoutAnswer)):
+            answer = Critical(getattr(answer, "code", "timeout"), answer.message)
+        if not isinstance(answer, FlowError):
+            call.outcome = LocalOutcome(answer)
+            self.settled.append(call)
+            return
+        kind = Critical if isinstance(answer, (JoinFailed, RaceFailed)) else type(answer)
+        self._fail(call, kind(answer.code, answer.message, causes=(answer,)))
+
     def cancel(self, step: LocalOperation) -> None:
-        """End an open step as canceled, and its attempt or pause."""
+        """End an open step or call as canceled, and its attempt or pause."""
         self._abandon(step)
         self._fail(step, Canceled("canceled", "the branch was canceled"))
 
@@ -152,12 +207,13 @@ class LocalSteps:
     def _fail(self, step: LocalOperation, error: FlowError) -> None:
         step.outcome, step.is_in_flight = LocalOutcome(error=error.at(step.path)), False
         self.settled.append(step)
-        unknown = step.arguments["rollback_unknown"]
+        unknown = step.arguments.get("rollback_unknown")
         if step.is_unsure and unknown is not None:
             self._add(step.path, unknown)
 
     def register(self, step: LocalOperation) -> None:
-        """Register the compensation of a step when the code first gets its result (FL-60)."""
+        """Register the compensation of a step or call when the code first gets its result
+        (FL-60)."""
         rollback = step.arguments["rollback"]
         is_done = step.outcome is not None and step.outcome.error is None
         if rollback is not None and is_done and step.state is None and step.outcome is not None:

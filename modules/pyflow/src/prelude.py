@@ -2,27 +2,65 @@ import asyncio as _aos_asyncio
 import copy as _aos_copy
 from dataclasses import dataclass as _aos_dataclass
 
+_aos_FlowError = FlowError
+
+
+def _aos_registered(kind, name, frozen):
+    def registered(cls):
+        cls = _aos_dataclass(frozen=frozen)(cls)
+        _aos_register(kind, name, cls)
+        return cls
+
+    return registered
+
 
 def schema(name, *, frozen=False):
-    def registered(cls):
-        cls = _aos_dataclass(frozen=frozen)(cls)
-        _aos_register("schema", name, cls)
-        return cls
-
-    return registered
+    return _aos_registered("schema", name, frozen)
 
 
-def effect(name, *, receipt=None, executor=None, frozen=False):
-    def registered(cls):
-        cls = _aos_dataclass(frozen=frozen)(cls)
-        _aos_register("effect", name, cls)
-        return cls
+# The build has read the other arguments, as it has those of `flow`.
+def effect(
+    name,
+    *,
+    executor,
+    frozen=False,
+    params=None,
+    timeout_ms=None,
+    delivery=None,
+    idempotency_scope=None,
+):
+    return _aos_registered("effect", name, frozen)
 
-    return registered
+
+def by(message, path):
+    return (message, path)
 
 
-def flow(name, **options):
+@_aos_dataclass(frozen=True)
+class _aos_OtherFlow:
+    name: str
+
+
+def other_flow(name, *, input, output=None, key):
+    return _aos_OtherFlow(name)
+
+
+def flow(
+    name,
+    *,
+    key,
+    listens=(),
+    view=None,
+    upgrade=None,
+    calls=(),
+    callable=False,
+    annotations=None,
+):
     return lambda function: function
+
+
+class Nat:
+    pass
 
 
 @_aos_dataclass(frozen=True)
@@ -43,6 +81,9 @@ class Break:
     value: object = None
 
 
+_aos_Retry, _aos_Continue, _aos_Break = Retry, Continue, Break
+
+
 def _aos_failure(error):
     causes = [_aos_failure(cause) for cause in error.causes]
     return (error.kind, error.code, error.message, error.path, causes)
@@ -58,19 +99,28 @@ async def _aos_value(*request):
     return (await _aos_wait_for(_aos_op(*request)))[1]
 
 
+async def _aos_undoable(answer, rollback):
+    while answer[0] != "done":
+        if answer[0] == "wait":
+            answer = await _aos_wait(answer[1])
+        else:
+            answer = _aos_op("compensation", rollback(answer[1]))
+    return answer[1]
+
+
 async def _aos_run(body, function, *arguments):
     try:
         value = await function(*arguments)
-    except FlowError as error:
+    except _aos_FlowError as error:
         return _aos_op("failed", body, _aos_failure(error))
-    if type(value) is Continue:
+    if type(value) is _aos_Continue:
         return _aos_op("continued", body, value.state)
-    return _aos_op("ended", body, value.value if type(value) is Break else value)
+    return _aos_op("ended", body, value.value if type(value) is _aos_Break else value)
 
 
 async def _aos_branch(body, function):
     await _aos_wait(body)
-    await _aos_run(body, function, Cx())
+    await _aos_run(body, function, _aos_Cx())
 
 
 async def _aos_branches(kind, name, branches, option):
@@ -101,34 +151,33 @@ class Local:
         return _aos_op("uuid")[1]
 
 
+_aos_Local = Local
+
+
 class Cx:
     async def step(
         self,
         name,
         effect,
         *,
-        retry=Retry(),
+        retry=None,
         retry_timeouts=False,
         timeout=None,
         rollback=None,
         rollback_unknown=None,
     ):
+        retry = retry or _aos_Retry()
         policy = (retry.attempts, retry.first, retry.most, retry.jitter, retry_timeouts)
         undone = (rollback is not None, rollback_unknown)
         answer = _aos_op("step", name, effect, policy, timeout, undone)
-        while answer[0] != "done":
-            if answer[0] == "wait":
-                answer = await _aos_wait(answer[1])
-            else:
-                answer = _aos_op("compensation", rollback(answer[1]))
-        return answer[1]
+        return await _aos_undoable(answer, rollback)
 
     async def local(self, name, function):
         answer = await _aos_wait_for(_aos_op("local", name))
         if answer[0] == "compute":
             try:
-                value = _aos_copy.deepcopy(function)(Local(answer[1]))
-            except FlowError as error:
+                value = _aos_copy.deepcopy(function)(_aos_Local(answer[1]))
+            except _aos_FlowError as error:
                 answer = _aos_op("not_computed", _aos_failure(error))
             else:
                 answer = _aos_op("computed", value)
@@ -140,8 +189,8 @@ class Cx:
     async def sleep(self, name, time):
         return await _aos_value("sleep", name, time)
 
-    async def listen(self, name, schema, *, timeout=None, most=None):
-        schemas = schema if type(schema) in (list, tuple) else [schema]
+    async def listen(self, name, messages, *, timeout=None, most=None):
+        schemas = messages if type(messages) in (list, tuple) else [messages]
         return await _aos_value("listen", name, list(schemas), timeout, most)
 
     async def join(self, name, *, at_most=None, **branches):
@@ -155,7 +204,7 @@ class Cx:
         answer = await _aos_wait_for(_aos_op("scope", name))
         while answer[0] == "run":
             body = _aos_copy.deepcopy(function)
-            answer = await _aos_wait_for(await _aos_run(answer[1], body, Cx()))
+            answer = await _aos_wait_for(await _aos_run(answer[1], body, _aos_Cx()))
         return answer[1]
 
     async def loop(
@@ -165,8 +214,15 @@ class Cx:
         answer = await _aos_wait_for(_aos_op("loop", name, state, limits))
         while answer[0] == "run":
             body = _aos_copy.deepcopy(function)
-            answer = await _aos_wait_for(await _aos_run(answer[1], body, Cx(), answer[2]))
+            answer = await _aos_wait_for(await _aos_run(answer[1], body, _aos_Cx(), answer[2]))
         return answer[1]
+
+    async def call(self, name, flow, input, *, rollback=None):
+        answer = _aos_op("call", name, flow.name, input, rollback is not None)
+        return await _aos_undoable(answer, rollback)
+
+    async def spawn(self, name, flow, input):
+        return await _aos_value("spawn", name, flow.name, input)
 
     async def version(self, name, latest):
         return await _aos_value("version", name, latest)
@@ -189,8 +245,39 @@ class Cx:
     def log(self, text):
         _aos_op("log", text)
 
+    def annotate(self, annotation):
+        _aos_op("annotate", annotation)
+
+
+_aos_Cx = Cx
+
+_aos_NAMES = {
+    "Break": Break,
+    "Canceled": Canceled,
+    "Continue": Continue,
+    "Critical": Critical,
+    "Cx": Cx,
+    "Exhausted": Exhausted,
+    "FlowError": FlowError,
+    "JoinFailed": JoinFailed,
+    "Local": Local,
+    "Nat": Nat,
+    "RaceFailed": RaceFailed,
+    "Retry": Retry,
+    "Rollback": Rollback,
+    "Timeout": Timeout,
+    "by": by,
+    "effect": effect,
+    "flow": flow,
+    "other_flow": other_flow,
+    "schema": schema,
+}
+
+_aos_package = type("aos", (), {"flow": type("aos.flow", (), _aos_NAMES)})
+_aos_register("package", "aos", _aos_package)
+
 
 async def _aos_main(function):
-    # Without `except`, which would remove frames from tracebacks: the module handles failures.
-    value = await function(Cx(), _aos_op("input")[1])
+    # Without `except`: the module handles the failure of the flow.
+    value = await function(_aos_Cx(), _aos_op("input")[1])
     _aos_op("ended", 0, value)

@@ -6,6 +6,7 @@
 
 mod request;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem;
 
@@ -13,7 +14,7 @@ use aos_sdk::flow::untyped::{Answer, Ended, Id, Pause, Program, Request, Start};
 use aos_sdk::flow::{Failure, FlowError};
 use aos_sdk::{Fault, Time};
 use monty::{FunctionCall, MontyRun, ResolveFutures, RunProgress};
-use monty_types::unstable::{self, MontyNode};
+use monty_types::unstable::{self, ClassTypeNode, MontyGraph, MontyNode};
 use monty_types::{
     CompileOptions, DateTimeSource, ExcType, ExtFunctionResult, FlowErrorData, MontyException,
     MontyObject, MontyType, NameLookupResult, OsFunctionCall, OsPolicy, PrintWriter, ProcessTime,
@@ -21,7 +22,7 @@ use monty_types::{
 };
 
 use crate::heap;
-use crate::segment::{Effect, Flow, Segment};
+use crate::segment::{Effect, Flow, Other, Segment};
 use crate::values::Values;
 use request::Expected;
 
@@ -30,6 +31,15 @@ const PRELUDE: &str = include_str!("prelude.py");
 
 /// Frames of Python. They are on the heap.
 const FRAMES_MAX: usize = 500;
+
+/// The most bytes of a fault's message: the kernel takes 4,096 with its kind.
+const MESSAGE_BYTES_MAX: usize = 4_000;
+
+/// Of it, about so many show where the program began; the text of the exception has at most
+/// `TEXT_BYTES_MAX`, each line of the source at most `LINE_BYTES_MAX`.
+const HEAD_BYTES: usize = 600;
+const TEXT_BYTES_MAX: usize = 2_000;
+const LINE_BYTES_MAX: usize = 300;
 
 const FAILURES: [(&str, ExcType); 8] = [
     ("FlowError", ExcType::FlowError),
@@ -51,6 +61,9 @@ pub struct Python {
     /// The effect whose params are instances of a class, by the schema of the params.
     effect_of: HashMap<&'static str, &'static str>,
     flow: Flow,
+    calls: HashMap<&'static str, Other>,
+    /// The package `aos`, whose attribute `flow` has the names of the prelude.
+    package: Option<MontyObject>,
     source_lines: u32,
     input: &'static [u8],
     machine: Machine,
@@ -93,6 +106,8 @@ impl Python {
             effects: segment.effects.clone(),
             effect_of: HashMap::new(),
             flow: flow.clone(),
+            calls: segment.calls.clone(),
+            package: None,
             source_lines: segment.source.lines().count() as u32,
             input: &[],
             machine: Machine::Ready(run),
@@ -112,7 +127,7 @@ impl Python {
                     Err(pause) => return pause,
                 },
                 Ok(RunProgress::OsCall(call)) => {
-                    let result = refused(&call.function_call);
+                    let result = self.outside(&call.function_call);
                     call.resume(result, PrintWriter::Disabled)
                 }
                 Ok(RunProgress::NameLookup(lookup)) => {
@@ -125,6 +140,16 @@ impl Python {
                 // The flow's `end` has no answer, so the code after it never runs.
                 Ok(RunProgress::Complete(_)) => return Pause::Waiting,
             }
+        }
+    }
+
+    /// The answer to an import or to an access to the outside.
+    fn outside(&self, call: &OsFunctionCall) -> ExtFunctionResult {
+        match (call, &self.package) {
+            (OsFunctionCall::Import(name), Some(package)) if name == "aos" => {
+                package.clone().into()
+            }
+            _ => refused(call),
         }
     }
 
@@ -177,11 +202,15 @@ impl Python {
         let (Some(kind), Some(name), Some(MontyNode::ClassType(class))) = (text(0), text(1), class)
         else {
             return type_error(
-                "schema(name) and effect(name) take the name of a schema or an effect",
+                "schema(name) and effect(name, executor=executor) take the name of a schema or an effect",
             )
             .into();
         };
         let schema = match kind {
+            "package" => {
+                self.package = class_object(class);
+                return MontyObject::none().into();
+            }
             "effect" => match self.effects.get_key_value(name) {
                 Some((name, effect)) => {
                     self.effect_of.insert(effect.params, name);
@@ -314,6 +343,13 @@ impl Program for Python {
     }
 }
 
+/// A class of the program as a value.
+fn class_object(class: &ClassTypeNode) -> Option<MontyObject> {
+    let mut graph = MontyGraph::new();
+    let root = graph.push(MontyNode::ClassType(Box::new(class.clone())));
+    unstable::object_from_graph(graph, root).ok()
+}
+
 /// The clock is the time of the flow's start, in each turn. There are no files, no sleep, and no
 /// random numbers but those of `cx.local`.
 fn policy(started_at: Time) -> OsPolicy {
@@ -407,9 +443,53 @@ fn fault(exception: &MontyException, source_lines: u32) -> Fault {
     let frames = exception.traceback().iter().cloned().filter_map(|mut frame| {
         frame.start.line = frame.start.line.checked_sub(first).filter(|line| *line > 0)?;
         frame.end.line = frame.end.line.saturating_sub(first);
+        frame.frame_name = frame.frame_name.map(|name| short(&name, LINE_BYTES_MAX).into_owned());
+        if let Some(line) = frame.preview_line.take_if(|line| line.len() > LINE_BYTES_MAX) {
+            frame.preview_line = Some(short(&line, LINE_BYTES_MAX).into());
+            frame.hide_caret = true;
+        }
         (frame.start.line <= source_lines).then_some(frame)
     });
-    let (of, message) = (exception.exc_type(), exception.message().map(str::to_owned));
-    let shown = MontyException::with_traceback(of, message, frames.collect());
-    Fault::new("exception", shown.to_string())
+    let message = exception.message().map(|message| short(message, TEXT_BYTES_MAX).into_owned());
+    let shown = MontyException::with_traceback(exception.exc_type(), message, frames.collect());
+    Fault::new("exception", without_middle(&shown.to_string()))
+}
+
+/// The text, or its beginning with an ellipsis.
+fn short(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    match text.len() <= bytes_max {
+        true => text.into(),
+        false => format!("{}…", &text[..text.floor_char_boundary(bytes_max)]).into(),
+    }
+}
+
+/// A traceback that fits into the message of a fault: the first lines show how the program began, the
+/// last ones the exception and the line that raised it.
+fn without_middle(text: &str) -> String {
+    if text.len() <= MESSAGE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let mut head = String::new();
+    let mut lines = text.lines();
+    for line in lines.by_ref() {
+        head.push_str(line);
+        head.push('\n');
+        if head.len() > HEAD_BYTES {
+            break;
+        }
+    }
+    head.push_str("  [lines are left out here]\n");
+    let mut room = MESSAGE_BYTES_MAX.saturating_sub(head.len());
+    let fits = |line: &&str| {
+        let left = room.checked_sub(line.len() + 1);
+        room = left.unwrap_or_default();
+        left.is_some()
+    };
+    let last: Vec<&str> = lines.rev().take_while(fits).collect();
+    last.into_iter().rev().for_each(|line| {
+        head.push_str(line);
+        head.push('\n');
+    });
+    head.truncate(head.trim_end().len());
+    head
 }

@@ -1,14 +1,17 @@
 //! The program in the module: its source, its schemas, its effects and its flows (PY-10 to PY-13).
 //!
 //! ```text
-//! {"file": text, "flows": [flow, …], "source": text, "effects": {name: effect}, "schemas": {name: T}}
+//! {"file": text, "calls": {name: other}, "flows": [flow, …], "source": text,
+//!  "effects": {name: effect}, "schemas": {name: T}}
 //! flow   = {"view": name or null, "event": name, "input": name, "output": name or null,
 //!           "result": T, "control": name, "listens": [name, …], "function": text,
 //!           "returned": name or null}
 //! effect = {"params": name, "receipt": T}
+//! other  = {"call": name, "input": name, "output": T, "control": name, "key_field": text}
 //! ```
 //!
-//! All of it is canonical CBOR; `T` is a type expression of AIR.
+//! All of it is canonical CBOR; `T` is a type expression of AIR. A program without `calls` calls and
+//! spawns no flow.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -54,6 +57,8 @@ pub struct Segment {
     pub schemas: Schemas,
     pub effects: HashMap<&'static str, Effect>,
     pub flows: Vec<Flow>,
+    /// The flows of other programs, by their names.
+    pub calls: HashMap<&'static str, Other>,
 }
 
 /// An effect that the program requests.
@@ -62,6 +67,18 @@ pub struct Effect {
     /// The schema of its params.
     pub params: &'static str,
     pub receipt: Type,
+}
+
+/// A flow of another program, which the program calls or spawns.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// The schemas of its call and its commands.
+    pub call: &'static str,
+    pub control: &'static str,
+    /// The field of the input that is its key.
+    pub key_field: &'static str,
+    pub input: &'static str,
+    pub output: Type,
 }
 
 /// A flow of the program: a function, and the names of its schemas.
@@ -93,9 +110,19 @@ impl Segment {
     }
 
     fn read_from(from: &mut Reader<'static>) -> Result<Segment, Stop> {
-        from.record(5)?;
+        let fields = from.map()?;
+        if fields != 5 && fields != 6 {
+            return Err(from.stop("the 6 keys of a program before here"));
+        }
         from.field(b"\x64file")?;
         let file = from.text()?;
+        let mut calls = HashMap::new();
+        if fields == 6 {
+            from.field(b"\x65calls")?;
+            for _ in 0..from.map()? {
+                calls.insert(from.text()?, Other::read(from)?);
+            }
+        }
         from.field(b"\x65flows")?;
         let flows = (0..from.list()?).map(|_| Flow::read(from)).collect::<Result<_, _>>()?;
         from.field(b"\x66source")?;
@@ -104,7 +131,8 @@ impl Segment {
         let effects = (0..from.map()?).map(|_| Ok((from.text()?, Effect::read(from)?)));
         let effects = effects.collect::<Result<_, Stop>>()?;
         from.field(b"\x67schemas")?;
-        Ok(Segment { file, source, schemas: Schemas::read(from)?, effects, flows })
+        let schemas = Schemas::read(from)?;
+        Ok(Segment { file, source, schemas, effects, flows, calls })
     }
 
     /// The flow whose workflow has this event schema.
@@ -213,5 +241,21 @@ impl Effect {
         let params = from.text()?;
         from.field(b"\x67receipt")?;
         Ok(Effect { params, receipt: Type::read(from)? })
+    }
+}
+
+impl Other {
+    fn read(from: &mut Reader<'static>) -> Result<Other, Stop> {
+        from.record(5)?;
+        from.field(b"\x64call")?;
+        let call = from.text()?;
+        from.field(b"\x65input")?;
+        let input = from.text()?;
+        from.field(b"\x66output")?;
+        let output = Type::read(from)?;
+        from.field(b"\x67control")?;
+        let control = from.text()?;
+        from.field(b"\x69key_field")?;
+        Ok(Other { call, control, key_field: from.text()?, input, output })
     }
 }

@@ -106,14 +106,31 @@ def read_decorator(
         )
         return None
     node = nodes[0]
-    if not isinstance(node, ast.Call) or len(node.args) != 1:
-        source.report(node, f"@{kind} of {item.name}", expected=example, actual=source.shown(node))
+    if isinstance(node, ast.Call):
+        return read_call(source, node, kind, arguments, example=example, of=item.name)
+    source.report(node, f"@{kind} of {item.name}", expected=example, actual=source.shown(node))
+    return None
+
+
+def read_call(
+    source: PythonSource,
+    node: ast.Call,
+    kind: str,
+    arguments: Collection[str],
+    *,
+    example: str,
+    of: str | None = None,
+) -> Decorator | None:
+    """A call whose one positional argument is a name; ``of`` is what it decorates."""
+    if len(node.args) != 1:
+        subject = kind if of is None else f"@{kind} of {of}"
+        source.report(node, subject, expected=example, actual=source.shown(node))
         return None
     name = node.args[0].value if isinstance(node.args[0], ast.Constant) else _MISSING
     if not isinstance(name, str) or not is_name(name) or name.startswith("sys/"):
         source.report(
             node.args[0],
-            f"the name of {item.name}",
+            f"the name of {of or 'another flow'}",
             expected=f"a text NAMESPACE/NAME@VERSION, such as in {example}",
             actual=source.shown(node.args[0]),
             hint="the namespace sys is that of AOS"
@@ -137,7 +154,7 @@ def _keywords(
         is_receipt = kind == EFFECT and keyword.arg == "receipt"
         source.report(
             keyword.value,
-            f"an argument of @{kind}",
+            f"an argument of {'@' if kind in DECORATORS else ''}{kind}",
             expected=", ".join(arguments),
             actual="**" if keyword.arg is None else keyword.arg,
             hint="write receipt: ClassVar[type[RECEIPT]] in the class, which type checkers read"

@@ -14,11 +14,17 @@ from aos.author.python.decorators import (
     derived_name,
     read_decorator,
 )
+from aos.author.python.other_flows import (
+    OtherFlowDeclaration,
+    check_calls,
+    read_calls,
+    read_other_flows,
+)
 from aos.author.python.python_source import PythonSource, bodies
 from aos.author.python.schema_classes import SchemaClass, commented, documentation
 from aos.author.python.type_annotations import Expression, TypeReader, last_name
 
-_ARGUMENTS: Final = ("key", "listens", "view", "upgrade")
+_ARGUMENTS: Final = ("key", "listens", "view", "upgrade", "calls", "callable", "annotations")
 _SHAPE: Final = "async def NAME(cx: Cx, input: INPUT) -> OUTPUT"
 _OWN_EFFECTS: Final = ("sys/timer.set@1", "sys/effect.cancel@1")
 _LIMITS: Final = {"effects": 1024, "events": 1024, "keys": 64}
@@ -41,7 +47,8 @@ class Listened:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFunction:
     """The flow of a file. ``output`` is the type of its result, None if it has none;
-    ``effects`` are those that the file uses, in the order of their declarations."""
+    ``effects`` are those that the file uses, in the order of their declarations; ``others`` are
+    the flows that it may call or spawn, and ``calls_others`` whether it may call any."""
 
     node: ast.AsyncFunctionDef
     name: str
@@ -53,6 +60,15 @@ class FlowFunction:
     listens: tuple[Listened, ...]
     effects: tuple[str, ...]
     upgrade: str | None
+    others: tuple[OtherFlowDeclaration, ...] = ()
+    calls_others: bool = False
+    is_callable: bool = False
+    annotations: str | None = None
+
+    @property
+    def returned(self) -> str | None:
+        """The schema by which the results of its calls come back; None if it has none."""
+        return self.schema("Return") if self.calls_others else None
 
     def schema(self, suffix: str) -> str:
         """The name of a schema that comes with the flow: ``shop/OrderControl@1``."""
@@ -73,12 +89,15 @@ class FlowFunction:
             "limits": dict(_LIMITS),
             "lifecycle": "explicit",
             **({"upgrade": self.upgrade} if self.upgrade else {}),
+            **({"annotations": self.annotations} if self.annotations else {}),
             "impl": {"module": module, "entrypoint": "step"},
         }
         schemas = {
             "Key": self.key_type,
             "Control": self._control(),
             "FlowEvent": self._event(),
+            **({"Call": self._call()} if self.is_callable else {}),
+            **({"Return": self._return()} if self.calls_others else {}),
         }
         return [
             *(_defschema(self.schema(suffix), of) for suffix, of in schemas.items()),
@@ -96,12 +115,22 @@ class FlowFunction:
         }
         return {"record": {"instance": self.key_type, "command": {"variant": command}}}
 
+    def _call(self) -> Expression:
+        return {"record": {"input": {"ref": self.input}, "reply": _CALLER}}
+
+    def _return(self) -> Expression:
+        result = {"variant": {"Ok": {"bytes": {}}, "Failed": {"bytes": {}}}}
+        fields = {"instance": self.key_type, "path": {"text": {}}, "attempt": {"nat": {}}}
+        return {"record": {**fields, "result": result}}
+
     def _event(self) -> Expression:
         arms = {
             "Start": self.input,
             "Control": self.schema("Control"),
             "Receipt": "sys/EffectReceiptEnvelope@1",
             "Rejected": "sys/EffectReceiptRejected@1",
+            **({"Call": self.schema("Call")} if self.is_callable else {}),
+            **({"Return": self.schema("Return")} if self.calls_others else {}),
             **{f"M{number}": listened.schema for number, listened in enumerate(self.listens)},
         }
         return {"variant": {arm: {"ref": schema} for arm, schema in arms.items()}}
@@ -113,6 +142,12 @@ class FlowFunction:
             yield {**route, "event": listened.schema, "key_field": listened.key_field}
         control = self.schema("Control")
         yield {**route, "event": control, "key_field": "instance", "creates": False}
+        if self.is_callable:
+            key_field = f"input.{self.key_field}"
+            yield {**route, "event": self.schema("Call"), "key_field": key_field}
+        if self.calls_others:
+            returned = self.schema("Return")
+            yield {**route, "event": returned, "key_field": "instance", "creates": False}
 
 
 def flow_state() -> Expression:
@@ -208,6 +243,10 @@ class _FlowReader:
         view_class = self._class(view, "the view of the flow") if view is not None else None
         listens = self._listens(decorator, input_class, key_field, key_type)
         self._check_listens(listens)
+        others = read_other_flows(self.source, self.types, self.classes)
+        calls = read_calls(self.source, decorator, others)
+        check_calls(self.source, others, calls, is_operation)
+        annotations = self._annotations(decorator)
         if key_type is None:
             return None
         return FlowFunction(
@@ -221,7 +260,24 @@ class _FlowReader:
             listens=tuple(listens.values()),
             effects=self._effects(),
             upgrade=decorator.choice("upgrade", ("quiesce", "in_place")),
+            others=tuple(others.values()),
+            calls_others=bool(calls),
+            is_callable=decorator.flag("callable"),
+            annotations=annotations,
         )
+
+    def _annotations(self, decorator: Decorator) -> str | None:
+        """The schema of ``cx.annotate``, which a workflow has to declare."""
+        node = decorator.arguments.get("annotations")
+        of_class = self._class(node, "the annotations of the flow") if node is not None else None
+        for call in bodies(self.source.tree):
+            if node is None and isinstance(call, ast.Call) and is_operation(call, "annotate"):
+                self.source.report(
+                    call,
+                    "the flow has no annotations",
+                    hint="add annotations=CLASS to @flow, a class with @schema",
+                )
+        return of_class.schema if of_class is not None else None
 
     def _class(self, node: ast.AST, meaning: str) -> SchemaClass | None:
         """The class with ``@schema`` that a node names; None after a problem."""

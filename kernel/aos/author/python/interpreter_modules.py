@@ -9,7 +9,7 @@ MODULES: Final[Mapping[str, str | None]] = {
     "__future__": "annotations",
     "aos.flow": (
         "Break Canceled Continue Critical Cx Exhausted FlowError JoinFailed Local Nat RaceFailed "
-        "Retry Rollback Timeout by effect flow schema"
+        "Retry Rollback Timeout by effect flow other_flow schema"
     ),
     "base64": None,
     "binascii": None,

@@ -21,7 +21,7 @@ from aos.author.python.type_annotations import last_name
 
 OPERATIONS: Final = (
     "step", "local", "emit", "sleep", "listen", "join", "race", "scope", "loop", "version",
-    "removed", "checkpoint", "rollback_to", "commit",
+    "removed", "checkpoint", "rollback_to", "commit", "call", "spawn",
 )  # fmt: skip
 LACKING_BUILTINS: Final = (
     "__import__", "aiter", "anext", "ascii", "breakpoint", "bytearray", "callable", "classmethod",
@@ -169,7 +169,9 @@ def _gives_float(node: ast.AST, types: NameTypes) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = last_name(node.func)
-    is_operation_call = any(is_operation(node, name) for name in (*OPERATIONS, "publish"))
+    is_operation_call = any(
+        is_operation(node, name) for name in (*OPERATIONS, "publish", "annotate")
+    )
     is_value = name in ("Continue", "Break") or name in types.schema_names
     if not (is_operation_call or is_value):
         return False

@@ -1,7 +1,7 @@
 //! A call of `_aos_op` -> a request to the engine, and the type of its answer.
 
 use aos_sdk::cbor::{Reader, Stop};
-use aos_sdk::flow::untyped::{Deadline, Ended, Id, Listen, Loop, Request, Step, Undo};
+use aos_sdk::flow::untyped::{Call, Deadline, Ended, Id, Listen, Loop, Request, Spawn, Step, Undo};
 use aos_sdk::flow::{Kind, Retry};
 use aos_sdk::{Duration, Time};
 use monty::FunctionCall;
@@ -9,6 +9,7 @@ use monty_types::unstable::{self, MontyNode};
 use monty_types::{MontyException, MontyObject, ObjectRef};
 
 use super::{Python, failure, raised, type_error};
+use crate::segment::Other;
 use crate::types::Type;
 use crate::values::{Unfit, Values};
 
@@ -240,7 +241,10 @@ impl Python {
                 let (name, kind) = (arguments.name()?, kind(&arguments.text(2, "a kind")?)?);
                 done(Request::Removed { name, kind }, Expected::Nothing)
             }
+            "call" => self.call(&arguments),
+            "spawn" => self.spawn(&arguments),
             "publish" => self.publish(arguments.at(1)?),
+            "annotate" => self.annotate(arguments.at(1)?),
             "log" => done(Request::Log(arguments.text(1, "cx.log")?), Expected::Nothing),
             "end_of" => self.end_of(&arguments),
             _ => self.end(&word, &arguments),
@@ -393,6 +397,49 @@ impl Python {
             history_keep: nat(*history_keep, "history_keep")?,
         };
         Ok(Next::Request(Request::Loop(repeat), Some(Expected::Dynamic)))
+    }
+
+    /// Another flow by its name, and its input.
+    fn other(
+        &self,
+        arguments: &Arguments<'_>,
+        meaning: &str,
+    ) -> Result<(&'static str, &Other, Vec<u8>), MontyException> {
+        let name = arguments.text(2, meaning)?;
+        let Some((workflow, other)) = self.calls.get_key_value(name.as_str()) else {
+            let words = format!("{meaning}: the program has no flow {name}: build it again");
+            return Err(type_error(&words));
+        };
+        let of = Type::Ref(other.input.to_owned());
+        let input = self.values.write(&of, arguments.at(3)?);
+        Ok((*workflow, other, input.map_err(|error| unfit(meaning, error))?))
+    }
+
+    fn call(&self, arguments: &Arguments<'_>) -> Done {
+        let (workflow, other, input) = self.other(arguments, "cx.call")?;
+        let call = Call {
+            name: arguments.name()?,
+            workflow,
+            call: other.call,
+            control: other.control,
+            key_field: other.key_field,
+            input,
+            has_rollback: arguments.at(4)?.is_truthy(),
+        };
+        Ok(Next::Request(Request::Call(call), Some(Expected::Typed(other.output.clone()))))
+    }
+
+    fn spawn(&self, arguments: &Arguments<'_>) -> Done {
+        let (workflow, other, input) = self.other(arguments, "cx.spawn")?;
+        let spawn = Spawn { name: arguments.name()?, workflow, schema: other.input, input };
+        Ok(Next::Request(Request::Spawn(spawn), Some(Expected::Nothing)))
+    }
+
+    fn annotate(&self, annotation: ObjectRef<'_>) -> Done {
+        let of = Type::Ref(self.named(annotation, "cx.annotate")?.to_owned());
+        let bytes = self.values.write(&of, annotation);
+        let bytes = bytes.map_err(|error| unfit("cx.annotate", error))?;
+        Ok(Next::Request(Request::Annotate(bytes), Some(Expected::Nothing)))
     }
 
     fn publish(&self, view: ObjectRef<'_>) -> Done {

@@ -19,9 +19,10 @@ class Done:
     note: str
 
 
-@effect("t/do@1", receipt=Done)
+@effect("t/do@1", executor="t")
 class Do:
     what: str
+    receipt: ClassVar[type[Done]]
 
 "#;
 

@@ -345,7 +345,7 @@ def test_annotations_are_those_of_the_workflow() -> None:
         ("calls=[SHIP]", "callable=1", "callable of shop/order@1: expected True or False"),
         ("calls=[SHIP]", "annotations=str", "the annotations of the flow: expected a class"),
         ('await cx.call("s", SHIP, Parcel("1"))', "cx.annotate(placed)", "add annotations=CLASS"),
-        ("await cx.call", "cx.call", "an operation without `await`"),
+        ("await cx.call", "cx.call", "an operation without await"),
     ],
 )
 def test_a_wrong_call_is_refused(old: str, new: str, expected: str) -> None:

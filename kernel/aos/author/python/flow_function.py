@@ -119,7 +119,7 @@ class FlowFunction:
         return {"record": {"input": {"ref": self.input}, "reply": _CALLER}}
 
     def _return(self) -> Expression:
-        result = {"variant": {"Ok": {"bytes": {}}, "Failed": {"bytes": {}}}}
+        result: Expression = {"variant": {"Ok": {"bytes": {}}, "Failed": {"bytes": {}}}}
         fields = {"instance": self.key_type, "path": {"text": {}}, "attempt": {"nat": {}}}
         return {"record": {**fields, "result": result}}
 

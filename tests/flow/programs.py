@@ -181,9 +181,9 @@ class Modelled:
     """A world with one program and its children, and the model of each cell."""
 
     def __init__(
-        self, entrypoint: str = "run", *, crashes: bool = True, compares: bool = True
+        self, code: Loaded | None = None, *, crashes: bool = True, compares: bool = True
     ) -> None:
-        self.world = World(manifest(entrypoint), replay=False)
+        self.world = World(code or manifest(), replay=False)
         self.desk = self.world._desk
         self.crashes = crashes
         self.compares = compares

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.author.program_segment import with_program
-from aos.author.python.python_program import PythonProgram, read_program
+from aos.author.python.python_program import read_program
 from aos.testing.world import World
 from tests.flow import probe
 from tests.modules.guests import MODULES
@@ -96,7 +96,7 @@ def built(*sources: str, hidden: str = "") -> tuple[list[Mapping[str, Any]], dic
             name = node.get("name", f"{node.get('event')} to {node.get('workflow')}")
             known = nodes.setdefault((node["$kind"], name), node)
             assert known == node, name
-        segment = segment_of(read)
+        segment = read.segment("flow.py")
         segment["source"] += hidden
         modules[module] = with_program(INTERPRETER.read_bytes(), segment)
     return with_manifest(list(nodes.values()), "flow.wasm"), modules
@@ -105,39 +105,6 @@ def built(*sources: str, hidden: str = "") -> tuple[list[Mapping[str, Any]], dic
 def module_node(name: str) -> dict[str, Any]:
     runtime = {"kind": "wasm", "artifact": {"kind": "wasm_module", "path": ""}}
     return {"$kind": "defmodule", "name": name, "runtime": runtime}
-
-
-def segment_of(read: PythonProgram) -> dict[str, Any]:
-    """The program of a source file (spec/pyflow.md, PY-12)."""
-    flow, nodes = read.flow, read.air("t/flow.module@1")
-    output = flow.output or {"unit": {}}
-    declaration = {
-        "event": flow.schema("FlowEvent"),
-        "function": flow.node.name,
-        "input": flow.input,
-        "output": output.get("ref"),
-        "result": output,
-        "view": flow.view,
-        "control": flow.schema("Control"),
-        "listens": [listened.schema for listened in flow.listens],
-        "returned": flow.returned,
-    }
-    return {
-        "file": "flow.py",
-        "source": read.text,
-        "schemas": {
-            node["name"]: without_comments(node["type"])
-            for node in nodes
-            if node["$kind"] == "defschema"
-        },
-        "effects": {
-            node["name"]: {"params": node["params"], "receipt": {"ref": node["receipt"]}}
-            for node in nodes
-            if node["$kind"] == "defeffect"
-        },
-        "flows": [declaration],
-        "calls": {other.name: other.facts() for other in flow.others},
-    }
 
 
 class PythonProbe(probe.Probe):

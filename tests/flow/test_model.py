@@ -13,9 +13,8 @@ from tests.flow.programs import Action, Modelled, programs, schedules
 from tests.tools import long_form
 
 
-def play(program: dict[str, Any], schedule: list[Action]) -> None:
+def play(modelled: Modelled, program: dict[str, Any], schedule: list[Action]) -> None:
     """Run a program and its model in a world, then answer whatever is open until both end."""
-    modelled = Modelled()
     try:
         modelled.begin(program)
         modelled.go_on()
@@ -31,4 +30,4 @@ def play(program: dict[str, Any], schedule: list[Action]) -> None:
 def test_a_program_does_what_its_model_does(
     program: dict[str, Any], schedule: list[Action]
 ) -> None:
-    run_on_big_stack(lambda: play(program, schedule))
+    run_on_big_stack(lambda: play(Modelled(), program, schedule))

@@ -12,7 +12,7 @@ from aos.core.journal.records import Step
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.cbor import decode_record
 from tests.flow.comparison import RUN, SCHEMAS, without_messages
-from tests.flow.programs import KEY, Action, Modelled, programs, schedules
+from tests.flow.programs import KEY, Action, Modelled, manifest, programs, schedules
 from tests.flow.test_programs import node, output
 from tests.run_seed import examples
 
@@ -25,7 +25,7 @@ ENDED_MAX: Final = 10_000
 
 def played(entrypoint: str, program: dict[str, Any], schedule: list[Action]) -> Modelled:
     """The world after this program and schedule; each turn may end before the next input."""
-    modelled = Modelled(entrypoint, compares=False)
+    modelled = Modelled(manifest(entrypoint), compares=False)
     modelled.begin(program)
     modelled.go_on()
     for what, which, _, crashes in schedule:
@@ -127,7 +127,7 @@ def test_a_loop_that_never_waits_goes_on_when_its_cascade_would_be_too_deep() ->
 def test_a_flow_that_waits_to_continue_does_not_miss_what_comes_meanwhile() -> None:
     """FL-6: a cancel or a crash in that turn."""
     nodes = [node("emit", name="tell"), node("loop", nodes=[0], number=700)]
-    narrow = Modelled("narrow", compares=False)
+    narrow = Modelled(manifest("narrow"), compares=False)
     narrow.begin({"id": KEY, "nodes": nodes, "body": [1]})
     narrow.desk.run()  # the world itself would let the timer fire
     assert [each.issuer_ref for each in narrow.world.timers()] == ["flow:#1:continue"]

@@ -75,7 +75,7 @@ def test_commands_that_need_the_journal_are_refused(cluster: NamedCluster) -> No
         ("cells", "end", "puppet", "--pattern", "*"), ("cells", "end", "puppet", "a", "--dry-run"),
         ("effects", "retry", "--parked"), ("effects", "settle", "0" * 64, "--ok", "{}"),
         ("effects", "cancel", "01234567"), ("flow", "start", "f", "{}", "--wait"),
-        ("apply", str(cluster.manifest), "--dry-run"),
+        ("apply", str(cluster.manifest), "--mode", "migrate", "--dry-run", "--show", "1"),
     ):  # fmt: skip
         refused = cluster.aos(*words)
         assert refused.code == 2, (words, refused)

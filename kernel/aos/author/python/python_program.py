@@ -54,9 +54,10 @@ class PythonProgram:
                     "view": flow.view,
                     "control": flow.schema("Control"),
                     "listens": [listened.schema for listened in flow.listens],
-                    "returned": None,
+                    "returned": flow.returned,
                 }
             ],
+            "calls": {other.name: other.facts() for other in flow.others},
         }
 
 

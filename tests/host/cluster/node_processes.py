@@ -90,6 +90,16 @@ class NodeProcess:
         return dict(self.status().get("replica", {}))
 
     @property
+    def position(self) -> int:
+        """Its position in the log; 0 while it does not answer, as between two roles."""
+        return int(self.replica.get("position", 0))
+
+    @property
+    def has_all(self) -> bool:
+        """Whether it has everything that the owner's last beat has."""
+        return self.replica.get("lag") == 0
+
+    @property
     def owns(self) -> bool:
         return self.replica.get("role") == "owner"
 

@@ -95,7 +95,7 @@ def test_a_value_that_a_standby_lacks_comes_from_the_owner(
     with open_writer(first) as writer:
         assert isinstance(writer.apply(puppet.manifest()).answer, Admitted)
     standby = run(second)
-    standby.wait(lambda: standby.follows and standby.replica["lag"] == 0)
+    standby.wait(lambda: standby.follows and standby.has_all)
     assert standby.stop() == 0
     module = content_hash(puppet.WASM.read_bytes())
     with LoggedStore.open(second / STORE) as store:

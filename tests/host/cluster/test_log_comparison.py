@@ -173,7 +173,7 @@ def test_verify_and_audit_compare_a_standby_with_the_servers(
     assert made(three, first, replicas=1).code == 0
     owner, standby = run(first), run(joined(first, second, "b"))
     owner.wait(lambda: owner.owns)
-    standby.wait(lambda: standby.follows and standby.replica["lag"] == 0)
+    standby.wait(lambda: standby.follows and standby.has_all)
 
     verified = here("verify", "--servers", "--json", "--world", second)
     assert verified.code == 0

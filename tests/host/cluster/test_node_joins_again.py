@@ -44,7 +44,7 @@ def test_a_node_that_was_left_behind_joins_again_and_takes_over(
     b = run(second)
     b.wait(lambda: b.follows)
     assert "this node joins again: " in b.output
-    waits(lambda: b.replica["lag"] == 0)
+    waits(lambda: b.has_all)
     again = here("join", address, top / "c", "--keys", first / "keys", "--node", "b",
                  "--unverified-durability")  # fmt: skip
     assert again.code == 1

@@ -119,7 +119,7 @@ def test_a_world_survives_the_kill_the_pause_and_the_stop_of_its_owner(
     nodes = {"a": a, "b": begin(folders[1]), "c": begin(folders[2])}
     for name in ("b", "c"):
         nodes[name].wait(lambda node=nodes[name]: node.follows)  # type: ignore[misc]
-    assert nodes["b"].replica["lag"] == 0
+    waits(lambda: nodes["b"].has_all)
     [passed_on] = send(folders[1], [puppet.do("x", submission_id="to a standby")])
     assert isinstance(passed_on, Admitted)
 
@@ -179,9 +179,10 @@ def test_a_world_survives_the_kill_the_pause_and_the_stop_of_its_owner(
     assert handed_over_s < 20
     waits(lambda: any(node.owns and node.status().get("open_intents") == 0 for node in left))
 
-    position = max(node.replica["position"] for node in left)
+    waits(lambda: all(node.position for node in left))
+    position = max(node.position for node in left)
     for node in left:
-        node.wait(lambda node=node: node.replica["position"] >= position)  # type: ignore[misc]
+        node.wait(lambda node=node: node.position >= position)  # type: ignore[misc]
     assert [node.stop() for node in left] == [0, 0]
 
     shorter, records = sorted((journal(node.folder) for node in left), key=len)

@@ -20,8 +20,11 @@ from pathlib import Path
 
 import pytest
 
+from aos.author.program_segment import with_program
 from aos.errors import BadUsage
 from aos.fastcore.core_kind import CORE_VARIABLE
+from aos.sandbox.cache import standard_cache
+from aos.sandbox.trial import trial_problem
 from tests.part import VARIABLE as PART_VARIABLE
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_core import run_core, settle_core
@@ -33,7 +36,8 @@ from tests.tools import long_form
 HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else 300.0))
 """Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
 
-RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
+MODULES = Path(__file__).parents[1] / "modules"
+RUST_STD = MODULES / "target" / "rust-std"
 
 BYTECODE = Path(__file__).parents[1] / "build" / "bytecode"
 """Bytecode of the modules that a run imports, where Python may not write it next to its source."""
@@ -66,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTime())
     if is_first:
         config.pluginmanager.register(TimeBudget(is_whole=_is_whole(config)))
+        if _is_of_all_tests(config):
+            _compile_interpreter()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -105,6 +111,13 @@ def _folder() -> Path:
     if sys.dont_write_bytecode:
         _keep_bytecode()
     return folder
+
+
+def _compile_interpreter() -> None:
+    """Put the code of the interpreter of Python into the folder of the run, while both processors
+    are free. Several workers that compile it at once would each take minutes."""
+    interpreter = (MODULES / "pyflow" / "pyflow.wasm").read_bytes()
+    trial_problem(with_program(interpreter, {}), cache=standard_cache(outside=None))
 
 
 def _keep_bytecode() -> None:

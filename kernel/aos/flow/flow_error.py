@@ -29,11 +29,11 @@ class FlowError(Exception):
         causes: tuple[FlowError, ...] = (),
     ) -> None:
         """Of a code and a message, or of another failure, whose fields it takes."""
-        other = code if isinstance(code, FlowError) else None
-        self.code: str = other.code if other else str(code)
-        self.message: str = other.message if other else message
-        self.path: str = other.path if other else path
-        self.causes: tuple[FlowError, ...] = other.causes if other else causes
+        failure = code if isinstance(code, FlowError) else None
+        self.code: str = failure.code if failure else str(code)
+        self.message: str = failure.message if failure else message
+        self.path: str = failure.path if failure else path
+        self.causes: tuple[FlowError, ...] = failure.causes if failure else causes
         super().__init__(self.code, self.message)
 
     def __str__(self) -> str:

@@ -74,13 +74,13 @@ class LocalSteps:
         self._expect(path, attempt, type(effect), effect, settle)
 
     def _expect(
-        self, path: str, attempt: int, asked: Any, params: Any, settle: Callable[[Any], None]
+        self, path: str, attempt: int, answer_key: Any, params: Any, settle: Callable[[Any], None]
     ) -> None:
-        """Wait for an answer; the one that the test has for ``asked`` arrives by itself."""
+        """Wait for an answer; the one that the test has under ``answer_key`` arrives by itself."""
         self._open[path] = (attempt, settle)
-        if asked not in self._answers:
+        if answer_key not in self._answers:
             return
-        script = self._answers[asked]
+        script = self._answers[answer_key]
         answer = script(copy.deepcopy(params)) if callable(script) else script
         delay_ns = 0
         while isinstance(answer, LateAnswer):

@@ -1,5 +1,5 @@
 """Build the modules of flows in Python: the interpreter that comes with aos, with their programs
-(spec/authoring.md, AU-63 to AU-69). No compiler runs.
+(spec/authoring.md, AU-63 to AU-68). No compiler runs.
 """
 
 from __future__ import annotations

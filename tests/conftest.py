@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from aos.author.interpreter import interpreter_file
 from aos.author.program_segment import with_program
 from aos.errors import BadUsage
 from aos.fastcore.core_kind import CORE_VARIABLE
@@ -36,8 +37,7 @@ from tests.tools import long_form
 HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else 300.0))
 """Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
 
-MODULES = Path(__file__).parents[1] / "modules"
-RUST_STD = MODULES / "target" / "rust-std"
+RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
 BYTECODE = Path(__file__).parents[1] / "build" / "bytecode"
 """Bytecode of the modules that a run imports, where Python may not write it next to its source."""
@@ -116,8 +116,8 @@ def _folder() -> Path:
 def _compile_interpreter() -> None:
     """Put the code of the interpreter of Python into the folder of the run, while both processors
     are free. Several workers that compile it at once would each take minutes."""
-    interpreter = (MODULES / "pyflow" / "pyflow.wasm").read_bytes()
-    trial_problem(with_program(interpreter, {}), cache=standard_cache(outside=None))
+    wasm = with_program(interpreter_file().read_bytes(), {})
+    trial_problem(wasm, cache=standard_cache(outside=None))
 
 
 def _keep_bytecode() -> None:

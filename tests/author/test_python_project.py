@@ -90,12 +90,12 @@ def test_the_first_build_says_that_the_interpreter_is_still_to_be_compiled(
 ) -> None:
     """AU-65: unless the user's cache has its code."""
     use_own_cache(monkeypatch, tmp_path / "cache")
-    said: list[str] = []
-    console = Console(report=said.append)
+    reported: list[str] = []
+    console = Console(report=reported.append)
 
     built = build(python, console=console)
     build(python, console=console)
-    assert [line.partition(",")[0] for line in said] == ["the first aos test"]
+    assert [line.partition(",")[0] for line in reported] == ["the first aos test"]
 
     parts = program_module(built.modules[0].wasm)
     cache = standard_cache(outside=None)
@@ -106,7 +106,7 @@ def test_the_first_build_says_that_the_interpreter_is_still_to_be_compiled(
     build(python_project.project(tmp_path / "other"), console=console)
     use_own_cache(monkeypatch, None)
     build(python_project.project(tmp_path / "without"), console=console)
-    assert len(said) == 1
+    assert len(reported) == 1
 
 
 def test_the_source_makes_a_build_stale_and_effects_do_not(python: Project) -> None:

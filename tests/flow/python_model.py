@@ -38,10 +38,10 @@ def by_name(nodes: list[Any]) -> Nodes:
 
 
 @cache
-def python_manifest(*, without: str = "later") -> Loaded:
-    """The manifest with the code in Python that leaves out nodes with the flag ``without``."""
+def python_manifest() -> Loaded:
+    """The manifest of ``programs.manifest``, whose code of ``f/run@1`` is in Python."""
     *nodes, manifest = programs.manifest_nodes()
-    read = read_program(SOURCE.replace('"later"', f'"{without}"').encode(), FILE)
+    read = read_program(SOURCE.encode(), FILE)
     merged = (
         by_name(nodes) | by_name(read.air(PYTHON_MODULE)) | by_name([module_node(PYTHON_MODULE)])
     )

@@ -310,12 +310,14 @@ class PageApp:
         [text] = parse_qs(request.url.query).get("q", [""])[:1]
         text = text.strip()
         base = f"/w/{world.slug}"
-        values = await self._values(request, world, "Search")
+        is_json = request.scope["is_json"]
+        # Before the document, as for other pages.
+        values = {} if is_json else await self._values(request, world, "Search")
         cells = await world.beginning(text, FOUND_MAX + 1) if text else None
         document = await world.read(
             lambda view: search(view, text, PageLinks(base, view.state), cells)
         )
-        if request.scope["is_json"]:
+        if is_json:
             return Response(json_bytes(document), media_type=JSON)
         if len(document["found"]) == 1:
             return RedirectResponse(document["found"][0]["address"], status_code=303)

@@ -184,7 +184,8 @@ class Compiled:
         "memory_at",
         "panic_at",
         "pre",
-        "program",
+        "program_pages",
+        "program_writes",
     )
 
     def __init__(
@@ -205,7 +206,9 @@ class Compiled:
         """
         self.first_bytes = first_bytes
         self.panic_at = panic_at
-        self.program = program
+        # Without the interpreter's bytes, which are many and the same for all programs.
+        self.program_pages = None if program is None else _unsigned(program.pages)
+        self.program_writes = () if program is None else program.writes
         self._owner = engine
         self._module = module
         self._pre = wasmtime.Linker(engine).instantiate_pre(self._module)
@@ -303,8 +306,8 @@ class InstanceRunner:
         export(context, instance, entry.at, name, size, self._entry_item)
         u32, u64, form = self._u32, self._u64, entry.form
         data, fuel = call.input, call.fuel
-        if compiled.program is not None:
-            error = self._put_program(context, compiled.program)
+        if compiled.program_pages is not None:
+            error = self._put_program(context, compiled)
             if error:
                 stop = self._stopped(Stage.INSTANTIATE, error)
                 return CallResult(None, stop, fuel - self._fuel_left(context), 0)
@@ -346,17 +349,17 @@ class InstanceRunner:
         output = view[pointer : pointer + length].tobytes()
         return CallResult(output, None, fuel - self._fuel_left(context), memory_bytes)
 
-    def _put_program(self, context: Argument, parts: ProgramModule) -> int | None:
+    def _put_program(self, context: Argument, compiled: Compiled) -> int | None:
         """Make the memory of a new instance as the two segments of a program make it (S-58).
         Return the engine's error, if it has no memory."""
         error: int | None = self._memory_grow(
-            context, self._memory, _unsigned(parts.pages), self._slots
+            context, self._memory, compiled.program_pages, self._slots
         )
         if error:
             return error
-        view, place, start = self._view(context), parts.place, parts.start
-        view[place : place + len(parts.place_bytes)] = parts.place_bytes
-        view[start : start + len(parts.program)] = parts.program
+        view = self._view(context)
+        for address, data in compiled.program_writes:
+            view[address : address + len(data)] = data
         return None
 
     def _reserve(

@@ -10,6 +10,7 @@ together by ``ENTRIES_MAX``, every number by its bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -133,7 +134,7 @@ def compiled_part(wasm: bytes) -> bytes:
     reader = _Reader(wasm)
     while at < len(wasm):
         try:
-            end = reader.section_end(at)
+            _, end = reader.section(at)
         except Unreadable:
             parts.append(wasm[at:])
             break
@@ -149,14 +150,23 @@ def constants(wasm: bytes) -> bytes:
     Raises:
         Unreadable: A section goes past the end of the module.
     """
-    data_section, at = b"", len(MAGIC) + len(VERSION)
-    reader = _Reader(wasm)
-    while at < len(wasm):
-        end = reader.section_end(at)
+    data_section = b""
+    for at, _, end in sections(wasm):
         if wasm[at] == DATA:
             data_section = wasm[at:end]
-        at = end
     return data_section
+
+
+def sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:
+    """The start of each section, the start of its content, and its end.
+
+    Raises:
+        Unreadable: A section goes past the end of the module.
+    """
+    reader, at = _Reader(wasm), len(MAGIC) + len(VERSION)
+    while at < len(wasm):
+        start, content, at = at, *reader.section(at)
+        yield start, content, at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +187,9 @@ def data_segments(wasm: bytes) -> list[DataSegment]:
     Raises:
         Unreadable: ``outline`` raises it, too.
     """
-    at = len(MAGIC) + len(VERSION)
-    reader = _Reader(wasm)
-    while at < len(wasm):
-        end = reader.section_end(at)
+    for at, _, _ in sections(wasm):
         if wasm[at] == DATA:
-            return reader.segments(at)
-        at = end
+            return _Reader(wasm).segments(at)
     return []
 
 
@@ -252,17 +258,18 @@ class _Reader:
             self._end = len(self._data)
         return self._outline
 
-    def section_end(self, start: int) -> int:
-        """The position after the section that begins at ``start``. Raises ``Unreadable``."""
+    def section(self, start: int) -> tuple[int, int]:
+        """The start of the content, and the end, of the section that begins at ``start``. Raises
+        ``Unreadable``."""
         self._at = start + 1
         size = self._u32()
         if size > len(self._data) - self._at:
             raise Unreadable("a section is longer than the module", offset=start)
-        return self._at + size
+        return self._at, self._at + size
 
     def segments(self, start: int) -> list[DataSegment]:
         """The entries of the data section that begins at ``start``. Raises ``Unreadable``."""
-        self.section_end(start)
+        self.section(start)
         return [self._data_segment() for _ in range(self._count())]
 
     # Sections, one entry each.

@@ -28,6 +28,7 @@ from aos.sandbox.module import (
     compiled_part,
     data_segments,
     outline,
+    sections,
 )
 
 PLACE: Final = "aos_program"
@@ -62,6 +63,11 @@ class ProgramModule:
     def place_bytes(self) -> bytes:
         """The content of the two u32."""
         return _PLACE_FORM.pack(self.start, len(self.program))
+
+    @property
+    def writes(self) -> tuple[tuple[int, bytes], ...]:
+        """The address and the bytes of both segments."""
+        return (self.place, self.place_bytes), (self.start, self.program)
 
 
 def joined(interpreter: bytes, program: bytes) -> bytes:
@@ -128,16 +134,16 @@ def _is_below(segment: DataSegment, end: int) -> bool:
 
 def _joined(parts: ProgramModule) -> bytes:
     wasm, pages = parts.interpreter, parts.start // PAGE_BYTES + parts.pages
-    added = _segment(parts.place, parts.place_bytes) + _segment(parts.start, parts.program)
-    sections = dict(_sections(wasm))
-    if DATA not in sections:
+    added = b"".join(_segment(address, data) for address, data in parts.writes)
+    contents = dict(_sections(wasm))
+    if DATA not in contents:
         raise NoInterpreter(
             "the interpreter has no data section: expected the module of this release"
         )
-    count, at = _read_u32(sections[DATA])
+    count, at = _read_u32(contents[DATA])
     changed = {
-        MEMORY: _memory(sections[MEMORY], pages),
-        DATA: leb128(count + _SEGMENTS) + sections[DATA][at:] + added,
+        MEMORY: _memory(contents[MEMORY], pages),
+        DATA: leb128(count + _SEGMENTS) + contents[DATA][at:] + added,
     }
     return _with_sections(wasm, changed, segments=_SEGMENTS)
 
@@ -174,12 +180,8 @@ def _may_grow(parts: ProgramModule) -> bool:
 
 def _sections(wasm: bytes) -> Iterator[tuple[int, bytes]]:
     """Kind and content of each section of a module that ``outline`` has read."""
-    at = _HEAD_BYTES
-    while at < len(wasm):
-        size, length = _read_u32(wasm[at + 1 : at + 6])
-        begin = at + 1 + length
-        yield wasm[at], wasm[begin : begin + size]
-        at = begin + size
+    for start, content, end in sections(wasm):
+        yield wasm[start], wasm[content:end]
 
 
 def _memory(body: bytes, pages: int) -> bytes:

@@ -137,17 +137,17 @@ def nanoseconds(span: timedelta) -> int:
 
 
 async def operation(cx: Cx, program: Run, node: Node, around: str) -> str:
-    what = f"{node.name}{around}"
+    label = f"{node.name}{around}"
     started = started_at()
     match node.op:
         case "step":
-            return await step(cx, node, what)
+            return await step(cx, node, label)
         case "local":
             return await cx.local(
-                node.name, lambda local: f"{what}={nanoseconds(local.now - started)}"
+                node.name, lambda local: f"{label}={nanoseconds(local.now - started)}"
             )
         case "emit":
-            await cx.emit(node.name, Told(what))
+            await cx.emit(node.name, Told(label))
         case "sleep":
             await cx.sleep(node.name, node.span)
         case "sleep_until":
@@ -189,15 +189,15 @@ async def operation(cx: Cx, program: Run, node: Node, around: str) -> str:
     return ""
 
 
-async def step(cx: Cx, node: Node, what: str) -> str:
+async def step(cx: Cx, node: Node, label: str) -> str:
     done = await cx.step(
         node.name,
-        Do(what),
+        Do(label),
         retry=Retry(node.number, node.span, "1m"),
         retry_timeouts="retry_timeouts" in node.flags,
         timeout=node.limit,
         rollback=(lambda done: Undo(done.note)) if "rollback" in node.flags else None,
-        rollback_unknown=Undo(f"?{what}") if "rollback_unknown" in node.flags else None,
+        rollback_unknown=Undo(f"?{label}") if "rollback_unknown" in node.flags else None,
     )
     return done.note
 

@@ -36,8 +36,10 @@ class Background:
     mark: str
 
     def is_alive(self) -> bool:
-        _reap(self.pid)
-        return _mark(self.pid) == self.mark
+        is_alive = _mark(self.pid) == self.mark
+        if not is_alive:  # looked at first: it may end between the two, and is left to no other
+            _reap(self.pid)
+        return is_alive
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""

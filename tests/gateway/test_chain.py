@@ -16,6 +16,7 @@ from pathlib import Path
 
 import anvil
 import chain_files
+import chain_processes
 import pytest
 from anvil import AnvilMissing, find_anvil
 from chain import Chain, ChainError, NodeUnreachable, RpcError, Settings
@@ -243,6 +244,24 @@ def test_an_interrupted_start_leaves_no_node_behind(tmp_path: Path, number: int)
 
     assert (process.returncode, said) == (130, "chain.py: interrupted\n")
     assert not Path(f"/proc/{int(began.read_text())}").exists()
+
+
+def test_a_process_that_ends_just_before_the_look_is_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeper = start(["/bin/sleep", "60"], log=tmp_path / "log")
+    entry = Path(f"/proc/{sleeper.pid}")
+
+    def mark_after_its_end(pid: int) -> str | None:
+        os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: ") Z " in (entry / "stat").read_text(), seconds=30)
+        return process_mark(pid)
+
+    process_mark = chain_processes._mark
+    monkeypatch.setattr(chain_processes, "_mark", mark_after_its_end)
+
+    assert not sleeper.is_alive()
+    assert not entry.exists()
 
 
 def test_a_killed_node_keeps_its_blocks_and_loses_its_pool(manual: Chain) -> None:

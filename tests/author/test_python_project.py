@@ -4,6 +4,7 @@ AU-68)."""
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,19 @@ from aos.author.build import build, check
 from aos.author.build_record import Watch, read_record, refuse_stale_build, stale_because
 from aos.author.errors import BuildFailed
 from aos.author.interpreter import interpreter_file
+from aos.author.prepared_program import Interpreter
 from aos.author.project import Project
 from aos.author.sections import take_sections
 from aos.author.toolchain import Console
 from aos.errors import Refused, Unavailable
 from aos.host.apply.manifest_files import load_manifest_files
-from aos.sandbox.cache import standard_cache
+from aos.sandbox.cache import ModuleCache, standard_cache
 from aos.sandbox.config import LIVE_STACK_BYTES, fingerprint
+from aos.sandbox.engine import Sandbox
 from aos.sandbox.module import constants, outline
 from aos.sandbox.program_module import program_module
+from aos.sandbox.trial import trial_problem
+from aos.values.cbor import decode_record
 from aos.values.digests import content_hash, hash_text
 from tests.author import python_project
 from tests.author.python_project import FLOW
@@ -85,28 +90,78 @@ def test_the_bytes_depend_on_the_sources_alone(python: Project, tmp_path: Path) 
     assert build(python, console=QUIET).modules == build(other, console=QUIET).modules
 
 
-def test_the_first_build_says_that_the_interpreter_is_still_to_be_compiled(
+def test_the_first_build_compiles_the_interpreter_and_says_so_before(
     python: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """AU-65: unless the user's cache has its code."""
-    use_own_cache(monkeypatch, tmp_path / "cache")
+    """AU-65: into the user's cache, for all later builds; without a cache each build does it."""
+    shared = standard_cache(outside=None)
     reported: list[str] = []
     console = Console(report=reported.append)
 
-    built = build(python, console=console)
-    build(python, console=console)
-    assert [line.partition(",")[0] for line in reported] == ["the first aos test"]
+    def compile_into(wasm: bytes, *, cache: ModuleCache) -> str | None:
+        """Take the code from the cache of this run, which may have it."""
+        reported.append("it is compiled")
+        problem = trial_problem(wasm, cache=shared)
+        assert shared is not None
+        code = shared.get(content_hash(wasm), engine)
+        assert code is not None
+        cache.put(content_hash(wasm), engine, code)
+        return problem
 
-    parts = program_module(built.modules[0].wasm)
-    cache = standard_cache(outside=None)
-    assert parts is not None
-    assert cache is not None
     engine = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
-    cache.put(content_hash(parts.interpreter), engine, b"its code")
+    monkeypatch.setattr("aos.author.prepared_program.trial_problem", compile_into)
+    use_own_cache(monkeypatch, tmp_path / "cache")
+    built = build(python, console=console)
+    assert [line.partition(" on ")[0] for line in reported] == [
+        "compiling the interpreter of Python",
+        "it is compiled",
+    ]
+
+    build(python, console=console)
     build(python_project.project(tmp_path / "other"), console=console)
+    assert len(reported) == 2
+
+    monkeypatch.setattr(
+        "aos.author.prepared_program.Sandbox", lambda load, **_: Sandbox(load, cache=shared)
+    )
     use_own_cache(monkeypatch, None)
-    build(python_project.project(tmp_path / "without"), console=console)
-    assert len(reported) == 1
+    without_cache = build(python_project.project(tmp_path / "without"), console=console)
+    assert reported[2:] == [reported[0].partition(";")[0]]
+    assert without_cache.modules[0].wasm == built.modules[0].wasm
+
+
+def test_a_turn_takes_the_program_as_the_build_has_prepared_it(python: Project) -> None:
+    """PY-15"""
+    parts = program_module(build(python, console=QUIET).modules[0].wasm)
+    assert parts is not None
+    program: Any = decode_record(parts.program)
+    prepared = program.pop("prepared")
+
+    interpreter = Interpreter(parts.interpreter, standard_cache(outside=None), print)
+    with closing(interpreter):
+        assert interpreter.prepared(program) == prepared
+        changed = {**program, "source": f"{program['source']}\nLIMIT = 5\n"}
+        assert interpreter.prepared(changed) != prepared
+        with pytest.raises(BuildFailed, match=r'File "flow.py", line 1[^$]*SyntaxError'):
+            interpreter.prepared({**program, "source": "x = = 1\n"})
+        with pytest.raises(BuildFailed, match=r"the program in the module: .* build it again"):
+            interpreter.prepared({"source": 1})
+
+
+def test_a_program_that_is_too_large_with_its_prepared_form_goes_without_it(
+    python: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PY-15, S-10"""
+    monkeypatch.setattr(
+        "aos.author.interpreter.MODULE_BYTES_MAX", len(interpreter_file().read_bytes()) + 8_000
+    )
+
+    parts = program_module(build(python, console=QUIET).modules[0].wasm)
+
+    assert parts is not None
+    program: Any = decode_record(parts.program)
+    assert "source" in program
+    assert "prepared" not in program
 
 
 def test_the_source_makes_a_build_stale_and_effects_do_not(python: Project) -> None:

@@ -8,8 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from aos.author.prepared_program import Interpreter
 from aos.author.program_segment import with_program
 from aos.author.python.python_program import read_program
+from aos.sandbox.cache import standard_cache
 from aos.testing.world import World
 from tests.flow import probe
 from tests.modules.guests import MODULES
@@ -74,9 +76,19 @@ def program(source: str) -> dict[str, Any]:
 
 
 @cache
+def interpreter() -> Interpreter:
+    return Interpreter(INTERPRETER.read_bytes(), standard_cache(outside=None), print)
+
+
+def module_of(segment: Mapping[str, Any]) -> bytes:
+    """The interpreter with this program, as the build makes it."""
+    prepared = interpreter().prepared(segment)
+    return with_program(interpreter().wasm, {**segment, "prepared": prepared})
+
+
+@cache
 def wasm(source: str = SOURCE) -> bytes:
-    """The interpreter with this program."""
-    return with_program(INTERPRETER.read_bytes(), program(source))
+    return module_of(program(source))
 
 
 def world_of(*sources: str) -> World:
@@ -98,7 +110,7 @@ def built(*sources: str, hidden: str = "") -> tuple[list[Mapping[str, Any]], dic
             assert known == node, name
         segment = read.segment("flow.py")
         segment["source"] += hidden
-        modules[module] = with_program(INTERPRETER.read_bytes(), segment)
+        modules[module] = module_of(segment)
     return with_manifest(list(nodes.values()), "flow.wasm"), modules
 
 
@@ -111,11 +123,18 @@ class PythonProbe(probe.Probe):
     """A world, and the one flow in it, whose code is Python."""
 
     def __init__(
-        self, name: str, *, source: str = SOURCE, answers: bool = True, **start: Any
+        self,
+        name: str,
+        *,
+        source: str = SOURCE,
+        answers: bool = True,
+        is_prepared: bool = True,
+        **start: Any,
     ) -> None:
         super().__init__(name, answers=False, **start)
         nodes = with_module_of_child(deepcopy(probe.nodes("step")))
-        modules = {probe.MODULE: wasm(source), CHILD_MODULE: probe.wasm()}
+        module = wasm(source) if is_prepared else with_program(interpreter().wasm, program(source))
+        modules = {probe.MODULE: module, CHILD_MODULE: probe.wasm()}
         self.world = World(nodes, modules=modules)
         if answers:
             self.answer()

@@ -8,14 +8,13 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, Final
 
-from aos.author.program_segment import with_program
 from aos.author.python.python_program import read_program
 from aos.manifest.load import Loaded
 from aos.testing.sources import loaded
 from tests.flow import programs
 from tests.flow.model import TIME_MAX
 from tests.flow.programs import FOLDER, MODULE
-from tests.flow.python_flow import INTERPRETER, module_node, without_comments
+from tests.flow.python_flow import module_node, module_of, without_comments
 from tests.modules.guests import MODULES
 
 FILE: Final = "flow_programs.py"
@@ -50,7 +49,7 @@ def python_manifest() -> Loaded:
     segment["source"] += CLOCK
     modules = {
         MODULE: (MODULES / f"{FOLDER}.wasm").read_bytes(),
-        PYTHON_MODULE: with_program(INTERPRETER.read_bytes(), segment),
+        PYTHON_MODULE: module_of(segment),
     }
     return loaded([*merged.values(), manifest], modules, abi=None)
 

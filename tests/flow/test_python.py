@@ -109,6 +109,26 @@ def test_a_flow_in_python_has_the_history_of_the_flow_in_rust(case: str) -> None
                 assert lines(python) == lines(rust)
 
 
+@pytest.mark.parametrize("case", ["three steps", "a step that fails for good"])
+def test_the_prepared_program_does_what_its_source_does(case: str) -> None:
+    """PY-15: with the same values, and for less fuel."""
+    program, start, steps = CASES[case]
+    with (
+        PythonProbe(program, **start) as prepared,
+        PythonProbe(program, is_prepared=False, **start) as parsed,
+    ):
+        for step in steps:
+            step(prepared)
+            step(parsed)
+        assert lines(prepared) == lines(parsed)
+        assert 2 * fuel(prepared) < fuel(parsed)
+
+
+def fuel(probe: Probe) -> int:
+    """The fuel of all turns together."""
+    return sum(getattr(record, "fuel", 0) for record in probe.world._desk.records)
+
+
 @pytest.mark.parametrize("text", ["won", "rollback", "critical"])
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_race_ends_as_in_rust(text: str, count: int) -> None:

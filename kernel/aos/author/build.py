@@ -23,7 +23,7 @@ from aos.author.definitions import (
     written_nodes,
 )
 from aos.author.errors import BuildFailed
-from aos.author.interpreter import compile_python, first_use_note
+from aos.author.interpreter import compile_python
 from aos.author.project import AIR, ASSEMBLYSCRIPT, BUILD, GENERATED_AIR, PYTHON, Project
 from aos.author.rust import BuiltModules, compile_rust
 from aos.author.sections import AIR_SECTION, take_sections
@@ -96,16 +96,9 @@ def build(project: Project, *, console: Console) -> Built:
             ``assembly/generated.ts``.
         Unavailable: A file cannot be written.
     """
-    last_record = read_record(project)
     built = _make(project, console=console, is_check=False)
     for name, data in built.files.items():
         _put(project.folder / name, data)
-    if project.lang == PYTHON and (
-        last_record is None or last_record.compiler != built.record.compiler
-    ):
-        note = first_use_note(project, built.modules[0].wasm)
-        if note is not None:
-            console.report(note)
     for name in unreached(built.loaded.effective):
         console.report(
             f"{name}: no event reaches it, because no subscription names it (routes(…) in "
@@ -205,7 +198,7 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
 def _compiled(project: Project, *, locked: bool, console: Console) -> BuiltModules:
     """The modules as the compiler of the project's language leaves them."""
     if project.lang == PYTHON:
-        return compile_python(project)
+        return compile_python(project, note=console.report)
     if project.lang == ASSEMBLYSCRIPT:
         modules = compile_assemblyscript(project, console=console)
         return BuiltModules(modules=modules, compiler={})

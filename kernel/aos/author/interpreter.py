@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from aos.author.errors import BuildFailed
+from aos.author.prepared_program import Interpreter
 from aos.author.program_segment import with_program
 from aos.author.project import ModuleSource, Project, short_path
 from aos.author.python.python_program import read_program
@@ -16,9 +19,7 @@ from aos.author.rust import BuiltModules
 from aos.author.sections import AIR_SECTION, with_section
 from aos.errors import Unavailable
 from aos.sandbox.cache import standard_cache
-from aos.sandbox.caps import FILE_BYTES_MAX
-from aos.sandbox.config import LIVE_STACK_BYTES, fingerprint
-from aos.sandbox.program_module import program_module
+from aos.sandbox.caps import FILE_BYTES_MAX, MODULE_BYTES_MAX
 from aos.values.digests import content_hash, hash_text
 
 INTERPRETER: Final = "pyflow.wasm"
@@ -42,8 +43,9 @@ def interpreter_file() -> Path:
     )
 
 
-def compile_python(project: Project) -> BuiltModules:
+def compile_python(project: Project, *, note: Callable[[str], None]) -> BuiltModules:
     """Build every module of the project. The identity of the compiler is that of the interpreter.
+    ``note`` gets a sentence if the interpreter has to be compiled, before that begins.
 
     Raises:
         BuildFailed: All problems of all sources, one on each line.
@@ -55,11 +57,13 @@ def compile_python(project: Project) -> BuiltModules:
     except OSError as error:
         raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
     modules, problems = {}, []
-    for module in project.modules:
-        try:
-            modules[module.name] = _module_bytes(project, module, interpreter)
-        except BuildFailed as problem:
-            problems.append(str(problem))
+    cache = standard_cache(outside=project.folder)
+    with contextlib.closing(Interpreter(interpreter, cache, note)) as running:
+        for module in project.modules:
+            try:
+                modules[module.name] = _module_bytes(project, module, running)
+            except BuildFailed as problem:
+                problems.append(str(problem))
     if problems:
         raise BuildFailed("\n".join(problems))
     return BuiltModules(
@@ -67,22 +71,7 @@ def compile_python(project: Project) -> BuiltModules:
     )
 
 
-def first_use_note(project: Project, wasm: bytes) -> str | None:
-    """A sentence if the first use of a built module will compile the interpreter; None if this
-    user's cache has its code, or if there is no cache."""
-    cache, parts = standard_cache(outside=project.folder), program_module(wasm)
-    if cache is None or parts is None:
-        return None
-    engine = fingerprint(stack_bytes=LIVE_STACK_BYTES, target=None)
-    if cache.get(content_hash(parts.interpreter), engine) is not None:
-        return None
-    return (
-        "the first aos test, dev or apply on this machine compiles the interpreter of Python, for "
-        "up to a minute; later ones take its code from the cache"
-    )
-
-
-def _module_bytes(project: Project, module: ModuleSource, interpreter: bytes) -> bytes:
+def _module_bytes(project: Project, module: ModuleSource, interpreter: Interpreter) -> bytes:
     """The interpreter with the program of a module, and its definitions in the section ``aos.air``,
     as a compiler leaves them there."""
     path = project.folder / module.source
@@ -91,7 +80,11 @@ def _module_bytes(project: Project, module: ModuleSource, interpreter: bytes) ->
     name = f"{namespace}/{module.name}.module@1"
     nodes: list[dict[str, Any]] = [_defmodule(name), *program.air(name)]
     lines = "".join(json.dumps(node, ensure_ascii=False) + "\n" for node in nodes)
-    wasm = with_program(interpreter, program.segment(module.source))
+    segment = program.segment(module.source)
+    prepared = interpreter.prepared(segment)
+    wasm = with_program(interpreter.wasm, segment | {"prepared": prepared})
+    if len(wasm) > MODULE_BYTES_MAX:
+        wasm = with_program(interpreter.wasm, segment)
     return with_section(wasm, AIR_SECTION, lines.encode())
 
 

@@ -3,6 +3,7 @@
 #[cfg(target_arch = "wasm32")]
 mod entropy;
 mod heap;
+pub mod prepared;
 pub mod program;
 pub mod segment;
 pub mod types;
@@ -22,9 +23,7 @@ pub struct Turn;
 impl Reducer for Turn {
     fn reduce(input: &Input<'_>, output: &mut Output) -> Result<(), Fault> {
         #[cfg(target_arch = "wasm32")]
-        std::panic::set_hook(Box::new(|info| {
-            aos_sdk::panic::trap(info.location(), info.payload_as_str().unwrap_or("a panic"));
-        }));
+        trap_on_panic();
         let Some(bytes) = segment::bytes() else {
             return Err(Fault::new(
                 "program",
@@ -40,3 +39,18 @@ impl Reducer for Turn {
 }
 
 aos_sdk::export!(step: Turn);
+
+/// The entrypoint of the build.
+#[cfg(target_arch = "wasm32")]
+#[unsafe(export_name = "prepare")]
+extern "C" fn prepare(pointer: u32, length: u32) -> u64 {
+    trap_on_panic();
+    aos_sdk::memory::call(pointer, length, prepared::prepare)
+}
+
+#[cfg(target_arch = "wasm32")]
+fn trap_on_panic() {
+    std::panic::set_hook(Box::new(|info| {
+        aos_sdk::panic::trap(info.location(), info.payload_as_str().unwrap_or("a panic"));
+    }));
+}

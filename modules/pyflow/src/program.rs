@@ -16,18 +16,19 @@ use aos_sdk::{Fault, Time};
 use monty::{FunctionCall, MontyRun, ResolveFutures, RunProgress};
 use monty_types::unstable::{self, ClassTypeNode, MontyGraph, MontyNode};
 use monty_types::{
-    CompileOptions, DateTimeSource, ExcType, ExtFunctionResult, FlowErrorData, MontyException,
-    MontyObject, MontyType, NameLookupResult, OsFunctionCall, OsPolicy, PrintWriter, ProcessTime,
-    RandomStart, ResourceLimits, ResourceTracker, SandboxTimeZone, SleepMode,
+    DateTimeSource, ExcType, ExtFunctionResult, FlowErrorData, MontyException, MontyObject,
+    MontyType, NameLookupResult, OsFunctionCall, OsPolicy, PrintWriter, ProcessTime, RandomStart,
+    ResourceLimits, ResourceTracker, SandboxTimeZone, SleepMode,
 };
 
 use crate::heap;
+use crate::prepared;
 use crate::segment::{Effect, Flow, Other, Segment};
 use crate::values::Values;
 use request::Expected;
 
 /// Names that the program reads without an import, in front of its own.
-const PRELUDE: &str = include_str!("prelude.py");
+pub(crate) const PRELUDE: &str = include_str!("prelude.py");
 
 /// Frames of Python. They are on the heap.
 const FRAMES_MAX: usize = 500;
@@ -41,7 +42,7 @@ const HEAD_BYTES: usize = 600;
 const TEXT_BYTES_MAX: usize = 2_000;
 const LINE_BYTES_MAX: usize = 300;
 
-const FAILURES: [(&str, ExcType); 8] = [
+pub(crate) const FAILURES: [(&str, ExcType); 8] = [
     ("FlowError", ExcType::FlowError),
     ("Critical", ExcType::FlowCritical),
     ("Rollback", ExcType::FlowRollback),
@@ -52,7 +53,10 @@ const FAILURES: [(&str, ExcType); 8] = [
     ("RaceFailed", ExcType::FlowRace),
 ];
 
-const FUNCTIONS: [&str; 3] = ["_aos_op", "_aos_wait", "_aos_register"];
+pub(crate) const FUNCTIONS: [&str; 3] = ["_aos_op", "_aos_wait", "_aos_register"];
+
+/// The name of the number of the flow that runs, among those of the program.
+pub(crate) const FLOW: &str = "_aos_flow";
 
 /// A flow of a program that runs.
 pub struct Python {
@@ -61,6 +65,8 @@ pub struct Python {
     /// The effect whose params are instances of a class, by the schema of the params.
     effect_of: HashMap<&'static str, &'static str>,
     flow: Flow,
+    /// Its place in the list of the program's flows.
+    number: i64,
     calls: HashMap<&'static str, Other>,
     /// The package `aos`, whose attribute `flow` has the names of the prelude.
     package: Option<MontyObject>,
@@ -82,7 +88,7 @@ struct Wait {
 
 /// The state of the virtual machine.
 enum Machine {
-    /// The program is parsed and has not begun.
+    /// The program has not begun.
     Ready(MontyRun),
     /// `_aos_op` was called and is not answered.
     Called(FunctionCall),
@@ -93,19 +99,16 @@ enum Machine {
 }
 
 impl Python {
-    /// Parse the program of a flow. The fault has the place of a syntax error.
+    /// The program of a flow before it begins. The fault has the place of a syntax error.
     pub fn new(segment: &Segment, flow: &Flow, schemas: Values) -> Result<Python, Fault> {
-        let code = format!("{PRELUDE}{}\nawait _aos_main({})\n", segment.source, flow.function);
-        let names = FUNCTIONS.iter().chain(FAILURES.iter().map(|(name, _)| name));
-        let names = names.map(|name| (*name).to_owned()).collect();
-        let options = CompileOptions { source_scan_threshold: 0, ..CompileOptions::default() };
-        let run = MontyRun::new(code, segment.file, names, options)
-            .map_err(|exception| fault(&exception, u32::MAX))?;
+        let run = prepared::ready(segment)?;
+        let number = segment.flows.iter().position(|one| one.event == flow.event);
         Ok(Python {
             values: schemas,
             effects: segment.effects.clone(),
             effect_of: HashMap::new(),
             flow: flow.clone(),
+            number: number.unwrap_or_default() as i64,
             calls: segment.calls.clone(),
             package: None,
             source_lines: segment.source.lines().count() as u32,
@@ -284,7 +287,7 @@ impl Program for Python {
         let functions = FUNCTIONS.iter().map(|name| MontyObject::function(*name, None));
         let failures =
             FAILURES.iter().map(|(_, of)| MontyObject::type_object(MontyType::Exception(*of)));
-        let inputs = functions.chain(failures).collect();
+        let inputs = functions.chain(failures).chain([MontyObject::int(self.number)]).collect();
         let limits =
             ResourceLimits::default().max_recursion_depth(FRAMES_MAX).max_memory(heap::MEMORY_MAX);
         let run = run.with_os_policy(policy(start.started_at));
@@ -438,7 +441,7 @@ fn failure_of(kind: &str, failure: Failure) -> Option<FlowError> {
 
 /// The fault of an exception that no code has handled, with its traceback. The frames of the prelude
 /// and of the line behind the program are left out, and lines count from the program's first.
-fn fault(exception: &MontyException, source_lines: u32) -> Fault {
+pub(crate) fn fault(exception: &MontyException, source_lines: u32) -> Fault {
     let first = PRELUDE.lines().count() as u32;
     let frames = exception.traceback().iter().cloned().filter_map(|mut frame| {
         frame.start.line = frame.start.line.checked_sub(first).filter(|line| *line > 0)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"file": text, "calls": {name: other}, "flows": [flow, …], "source": text,
-//!  "effects": {name: effect}, "schemas": {name: T}}
+//!  "effects": {name: effect}, "schemas": {name: T}, "prepared": bytes}
 //! flow   = {"view": name or null, "event": name, "input": name, "output": name or null,
 //!           "result": T, "control": name, "listens": [name, …], "function": text,
 //!           "returned": name or null}
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! All of it is canonical CBOR; `T` is a type expression of AIR. A program without `calls` calls and
-//! spawns no flow.
+//! spawns no flow; one without `prepared` is parsed in each turn.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -59,6 +59,8 @@ pub struct Segment {
     pub flows: Vec<Flow>,
     /// The flows of other programs, by their names.
     pub calls: HashMap<&'static str, Other>,
+    /// The program as `prepared::prepare` has made it.
+    pub prepared: Option<&'static [u8]>,
 }
 
 /// An effect that the program requests.
@@ -111,13 +113,13 @@ impl Segment {
 
     fn read_from(from: &mut Reader<'static>) -> Result<Segment, Stop> {
         let fields = from.map()?;
-        if fields != 5 && fields != 6 {
-            return Err(from.stop("the 6 keys of a program before here"));
+        if !(5..=7).contains(&fields) {
+            return Err(from.stop("the 7 keys of a program before here"));
         }
         from.field(b"\x64file")?;
         let file = from.text()?;
         let mut calls = HashMap::new();
-        if fields == 6 {
+        if fields > 5 {
             from.field(b"\x65calls")?;
             for _ in 0..from.map()? {
                 calls.insert(from.text()?, Other::read(from)?);
@@ -132,7 +134,12 @@ impl Segment {
         let effects = effects.collect::<Result<_, Stop>>()?;
         from.field(b"\x67schemas")?;
         let schemas = Schemas::read(from)?;
-        Ok(Segment { file, source, schemas, effects, flows, calls })
+        let mut prepared = None;
+        if fields == 7 {
+            from.field(b"\x68prepared")?;
+            prepared = Some(from.bytes()?);
+        }
+        Ok(Segment { file, source, schemas, effects, flows, calls, prepared })
     }
 
     /// The flow whose workflow has this event schema.

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from aos_cli.demo.processes import child_of
 from tests.cli.shell import ROOT, Aos, run
 from tests.cli.test_demo import living
+from tests.cli.test_processes import eventually
 
 
 def test_the_books_agree_though_a_worker_the_front_and_the_kernel_process_are_killed(
@@ -55,3 +58,20 @@ def test_a_child_is_found_by_a_word_of_its_command_line() -> None:
         assert child_of(os.getpid(), "one") == child.pid
         assert child_of(os.getpid(), "another") is None
         assert child_of(child.pid, "one") is None
+
+
+def test_a_thread_that_ends_during_the_look_has_no_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    glob = Path.glob
+
+    def with_an_ended_one(path: Path, pattern: str) -> list[Path]:
+        return [path / "0" / "children", *glob(path, pattern)]
+
+    monkeypatch.setattr(Path, "glob", with_an_ended_one)
+
+    with subprocess.Popen(["sleep", "600"]) as child:
+        try:
+            eventually(lambda: child_of(os.getpid(), "600") == child.pid, "the child is found")
+        finally:
+            child.kill()

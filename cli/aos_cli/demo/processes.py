@@ -125,7 +125,10 @@ def _children(pid: int) -> Iterator[tuple[int, Sequence[str]]]:
     if sys.platform != "linux":
         yield from _listed_children(pid)
     for children_file in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children_file.read_text().split():
+        children: Sequence[str] = ()
+        with contextlib.suppress(OSError):  # the thread has ended
+            children = children_file.read_text().split()
+        for child in children:
             with contextlib.suppress(OSError):  # it has ended
                 yield int(child), Path(f"/proc/{child}/cmdline").read_text().split("\0")
 

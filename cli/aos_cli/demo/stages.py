@@ -27,7 +27,7 @@ from aos_cli.output import line, note, progress
 
 POLL_S: Final = 0.02
 NO_PROGRESS_S: Final = 60.0
-READY_S: Final = 10.0
+READY_S: Final = 60.0
 LOG_LINES: Final = 20
 
 T = TypeVar("T")

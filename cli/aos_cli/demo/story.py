@@ -202,9 +202,12 @@ class Story(Stages):
         return self._start_service(command, "its URL")
 
     def _drive(self, *, until: int | None) -> subprocess.Popen[bytes]:
-        """Run the world in a separate process until it ends, or ``until`` orders are closed."""
+        """Run the world in a separate process until it is idle, or ``until`` orders are closed. It
+        does not end by itself if it is to be killed then: it could have ended by then if the demo
+        is slow."""
+        ends = ("--until-idle",) if until is None else ()
         command = aos(
-            "run", "--until-idle", "--executors", self._files.executors, "--world", self.world,
+            "run", *ends, "--executors", self._files.executors, "--world", self.world,
             env={"SHOP_URL": self._url},
         )  # fmt: skip
         process = self._start(command)

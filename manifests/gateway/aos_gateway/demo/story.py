@@ -132,7 +132,7 @@ class GatewayStory(Stages):
         self._title("Run them: Arweave forgets, blocks come late, the node dies, a block is undone")
         stub = f"{self._chain.arweave}/stub"
         post(f"{stub}/next", {"kind": "forget", "request": "POST /tx", "times": FORGOTTEN})
-        world = self._start_world()
+        world = self._start_world(until_idle=False)
         self._reach(world, self._works // 3)
         self._chain.call("evm_setIntervalMining", SLOW_BLOCK_S)
         line("  a block each second")
@@ -240,20 +240,23 @@ class GatewayStory(Stages):
     def _of_world(self) -> tuple[str, str]:
         return "--world", str(self.world)
 
-    def _start_world(self) -> subprocess.Popen[bytes]:
+    def _start_world(self, *, until_idle: bool) -> subprocess.Popen[bytes]:
+        """Run the world, with ``until_idle`` until nothing is left to do. A world that the demo
+        kills runs without it: it could have ended by then if the demo is slow."""
         env = {
             "AOS_EVM_RPC": f"31337={self._proxy}",
             "AOS_ARWEAVE": self._chain.variables["AOS_ARWEAVE"],
         }
+        ends = ("--until-idle",) if until_idle else ()
         return self._start(
             aos(
-                "run", "--until-idle", "--secrets", self._chain.secrets, *EXECUTORS,
+                "run", *ends, "--secrets", self._chain.secrets, *EXECUTORS,
                 *self._of_world, env=env,
             )
         )  # fmt: skip
 
     def _run_to_the_end(self) -> None:
-        world = self._start_world()
+        world = self._start_world(until_idle=True)
         self._watch(world, until=None)
         if world.returncode != 0:
             raise self._ended_early("it should have run until it was idle", world)

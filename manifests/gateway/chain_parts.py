@@ -18,7 +18,7 @@ from chain_rpc import NodeUnreachable, call
 from chain_state import is_whole
 
 CHAIN_ID: Final = 31337
-READY_S: Final = 20.0
+READY_S: Final = 60.0
 LOG_LINES: Final = 3
 
 STUB: Final = Path(__file__).resolve().parent / "arweave_stub.py"

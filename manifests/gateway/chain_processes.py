@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ENDS_S: Final = 5.0
+ENDS_S: Final = 30.0
 """After this many seconds, a process that was asked to end is killed."""
 
 POLL_S: Final = 0.005

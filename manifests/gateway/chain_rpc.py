@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 60.0
 
 _numbers = itertools.count(1)
 

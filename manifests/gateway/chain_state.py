@@ -12,7 +12,7 @@ from typing import Any, Final
 from chain_processes import Background, ChainError, wait_until
 from chain_rpc import NodeUnreachable, RpcError
 
-FREEZE_S: Final = 10.0
+FREEZE_S: Final = 60.0
 
 
 def frozen(rpc: Callable[[str, Sequence[Any]], Any]) -> str | None:

@@ -35,7 +35,7 @@ ANCHOR: Final = encode_base64url(bytes(range(48)))
 EVIDENCE: Final = b'{"result": 42, "sources": ["a", "b"]}'
 RICH: Final = 10**15
 HTTP: Final = httpx.Client(
-    verify=False, trust_env=False, timeout=30, limits=httpx.Limits(max_keepalive_connections=0)
+    verify=False, trust_env=False, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)
 )
 """For plain requests to loopback, in one client: a new one takes longer than a request."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import resource
 import shutil
@@ -112,8 +113,9 @@ def test_a_program_that_crashes_leaves_no_core_file_nor_does_its_child(tmp_path:
 def tree(pid: int) -> Iterator[int]:
     yield pid
     for each in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in each.read_text().split():
-            yield from tree(int(child))
+        with contextlib.suppress(OSError):  # the thread has ended
+            for child in each.read_text().split():
+                yield from tree(int(child))
 
 
 def as_user() -> list[str]:

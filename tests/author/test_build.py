@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -24,6 +23,9 @@ from tests.author import fakes
 from tests.author.fakes import program
 from tests.cli.shell import Aos, start
 from tests.host import puppet
+from tests.running_process import is_running
+
+WAIT_S = 90.0
 
 SIZE = puppet.WASM.stat().st_size
 OURS = ("air/generated.air.json", "build/shop.wasm")
@@ -325,22 +327,19 @@ def test_without_a_compiler_it_is_exit_4(
 
 def compiling(project: Project) -> int:
     """The pid of the compiler, once it is at work."""
-    file, deadline = project.folder / "compiling", time.monotonic() + 30
+    file, deadline = project.folder / "compiling", time.monotonic() + WAIT_S
     while not (file.exists() and file.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return int(file.read_text())
 
 
-def is_gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
+def ends(pid: int) -> bool:
+    """Whether a compiler ends, long before it would by itself."""
+    deadline = time.monotonic() + WAIT_S
+    while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return False
+    return not is_running(pid)
 
 
 def test_a_build_that_is_given_up_ends_its_compiler(project: Project, console: Console) -> None:
@@ -358,10 +357,10 @@ def test_a_build_that_is_given_up_ends_its_compiler(project: Project, console: C
     thread.start()
     pid = compiling(project)
     console.given_up.set()
-    thread.join(30)
+    thread.join(WAIT_S)
 
     assert len(raised) == 1
-    assert is_gone(pid)
+    assert ends(pid)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 1), (signal.SIGINT, 130)])
@@ -374,13 +373,13 @@ def test_a_signal_ends_the_command_and_its_compiler(
     try:
         pid = compiling(project)
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=WAIT_S)
     finally:
         process.kill()
         process.wait()
 
     assert process.returncode == code
-    assert is_gone(pid)
+    assert ends(pid)
 
 
 def test_the_command_tells_size_hash_and_time(aos: Aos, project: Project) -> None:

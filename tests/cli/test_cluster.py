@@ -28,6 +28,9 @@ from aos.store.log.nats_errors import Unanswered
 from aos.store.log.nats_log import NatsLog
 from tests.cli.shell import Result, here, start
 from tests.nats_servers import nats_program, new_log
+from tests.running_process import is_running
+
+WAIT_S = 90.0
 
 
 @contextlib.contextmanager
@@ -50,21 +53,13 @@ def line_of(process: subprocess.Popen[bytes]) -> Any:
 def ended(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> Result:
     """End a process by a signal."""
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=WAIT_S)
     return Result(process.returncode, out.decode(), err.decode())
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def check_gone(pids: list[int]) -> None:
-    until = time.monotonic() + 20
-    while any(map(is_alive, pids)):
+    until = time.monotonic() + WAIT_S
+    while any(map(is_running, pids)):
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -108,7 +103,7 @@ def address_of(document: Any) -> NatsAddress:
 
 
 def until_answered(connection: NatsConnection, stream: str) -> list[Any]:
-    until = time.monotonic() + 30
+    until = time.monotonic() + WAIT_S
     while True:
         try:
             return list(NatsLog(connection, stream).read(0))
@@ -121,7 +116,7 @@ def test_a_cluster_with_one_server_left_ends(tmp_path: Path) -> None:  # CL-34
         pids = [row["pid"] for row in line_of(process)["servers"]]
         for pid in pids[:2]:
             os.kill(pid, signal.SIGKILL)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=WAIT_S)
 
         assert process.returncode == 4
         assert out.count(b'"ended"') == 2

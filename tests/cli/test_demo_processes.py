@@ -13,8 +13,9 @@ import pytest
 from aos_cli.demo.processes import Children, Command
 from tests.cli.shell import environment
 from tests.cli.test_processes import eventually
+from tests.running_process import is_running
 
-CHILD: Final = "import sys, time; print(sys.argv[1], flush=True); time.sleep(60)"
+CHILD: Final = "import sys, time; print(sys.argv[1], flush=True); time.sleep(600)"
 
 PARENT: Final = """
 import subprocess, sys, time
@@ -24,16 +25,8 @@ with Children() as children:
     child = children.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert child.stdout.readline() == b"up\\n"
     print(child.pid, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
-
-
-def is_running(pid: int) -> bool:
-    """Whether the process runs. An ended process that is not reaped has an empty command line."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
-    except OSError:
-        return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of this")
@@ -69,7 +62,7 @@ INTERRUPTED: Final = """
 import os, signal, sys
 from pathlib import Path
 from aos_cli.demo import processes
-child = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
+child = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(600)"
 command = processes.Command(words=[sys.executable, "-c", child], display_words=["child"])
 try:
     getattr(processes, sys.argv[1])(command)
@@ -83,7 +76,7 @@ except KeyboardInterrupt:
 def test_a_command_that_the_demo_waits_for_has_ended_after_a_signal(way: str) -> None:
     interrupted = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, way], env=environment(), capture_output=True,
-        text=True, timeout=60, check=False,
+        text=True, timeout=240, check=False,
     )  # fmt: skip
 
     assert interrupted.returncode == 0, interrupted.stderr
@@ -126,9 +119,9 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("module", "start", "seconds"),
     [
-        ("aos_cli.demo.processes", "run", "60"),
-        ("aos_cli.demo.processes", "ask", "60"),
-        ("aos_cli.demo.processes", "Children", "60"),
+        ("aos_cli.demo.processes", "run", "600"),
+        ("aos_cli.demo.processes", "ask", "600"),
+        ("aos_cli.demo.processes", "Children", "600"),
         ("aos_gateway.demo.chain", "_run_to_end", "0.5"),
     ],
 )
@@ -137,7 +130,7 @@ def test_a_signal_while_a_process_is_started_leaves_none(
 ) -> None:
     interrupted = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_START, name, module, start, seconds],
-        env=environment(), capture_output=True, text=True, timeout=60, check=False,
+        env=environment(), capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
 
     assert interrupted.returncode == 0, interrupted.stderr

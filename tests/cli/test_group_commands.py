@@ -37,8 +37,9 @@ from tests.core.governed import block
 from tests.host import puppet
 from tests.host.rig import seeded
 from tests.memory_world import route
+from tests.running_process import is_running
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 90.0
 NAMES = ("000", "001", "002")
 
 
@@ -333,15 +334,8 @@ def test_a_shard_that_is_killed_is_started_again_and_the_others_stay(group: Grou
         process.kill()
         process.wait()
     eventually(lambda: not processes_of(group), "the shards have ended")
-    eventually(lambda: not any(map(is_alive, now.values())), "their processes have ended")
+    eventually(lambda: not any(map(is_running, now.values())), "their processes have ended")
     assert here("verify", "--world", group.shard_path(1)).code == 0
-
-
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
 
 
 def test_a_group_with_a_shard_that_cannot_be_started_stops_in_order(group: GroupFolder) -> None:

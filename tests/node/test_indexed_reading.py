@@ -17,8 +17,9 @@ from aos.node.kept_index import KeptIndex
 from aos.node.problems import Problem
 from tests.cli.shell import here
 from tests.copies import copied
-from tests.node.test_node_process import Started, started, wait_until
+from tests.node.test_node_process import Started, command_line, started, wait_until
 from tests.read.where.test_lists import check, world
+from tests.running_process import is_running
 
 __all__ = ["world"]
 
@@ -46,10 +47,9 @@ def pids(node: Started) -> list[int]:
     found = []
     for front in node.fronts():
         for each in Path(f"/proc/{front}/task").glob("*/children"):
-            for pid in each.read_text().split():
-                with contextlib.suppress(OSError):
-                    if PROCESS in Path(f"/proc/{pid}/cmdline").read_bytes():
-                        found.append(int(pid))
+            with contextlib.suppress(OSError):  # the thread has ended
+                pids = each.read_text().split()
+                found += [int(pid) for pid in pids if PROCESS in command_line(int(pid))]
     return found
 
 
@@ -186,7 +186,7 @@ def test_a_front_with_an_index_ends_and_leaves_no_process(indexed: Path, tmp_pat
         [front] = node.fronts()
         os.kill(front, signal.SIGKILL)
         wait_until(lambda: pids(node) not in ([], before))
-        wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in before))
+        wait_until(lambda: not any(map(is_running, before)))
         wait_until(lambda: listed(node) == ["e", "d", "c"])
 
 

@@ -18,6 +18,7 @@ from tests.cookbook.worlds import executors
 from tests.copies import copied
 from tests.node.nodes import WAIT_S, event, unread_claim
 from tests.node.test_node_process import Started, started, wait_until
+from tests.running_process import is_running
 
 AGENCIES = executors("saga", "agencies")
 
@@ -49,7 +50,7 @@ def test_a_local_worker_is_started_again_and_ends_with_it(template: Path, tmp_pa
         assert f"the worker {AGENCIES} died (signal 9); it is started again" in log.read_text()
 
         node.process.kill()
-        wait_until(lambda: not Path(f"/proc/{second}").exists())
+        wait_until(lambda: not is_running(second))
 
 
 def test_a_task_that_its_worker_never_read_is_given_out_again_at_once(
@@ -64,7 +65,7 @@ def test_a_task_that_its_worker_never_read_is_given_out_again_at_once(
         hour = {"lease_ms": 3_600_000}
         dead = {"worker": "dead", "claim": "c-1", "wait_ms": 60_000, **hour}
         unread_claim(node.url, dead, lambda: client.post("/v1/events", json=event("n-1")))
-        body = {"worker": "alive", "claim": "c-2", "wait_ms": 20_000}
+        body = {"worker": "alive", "claim": "c-2", "wait_ms": 50_000}
         [task] = client.post("/v1/work/claim", json=body).json()["tasks"]
         assert task["epoch"] == 2
 

@@ -22,7 +22,7 @@ from tests.host.puppet import DO, PUPPET
 
 __all__ = ["template", "world"]
 
-WAIT_S = 60.0
+WAIT_S = 90.0
 FRONT = b"aos.page.node_page"
 
 
@@ -55,10 +55,9 @@ class Started:
         """The process ids of its children with this word in their command line."""
         found = []
         for each in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            for pid in each.read_text().split():
-                with contextlib.suppress(OSError):
-                    if word in Path(f"/proc/{pid}/cmdline").read_bytes():
-                        found.append(int(pid))
+            with contextlib.suppress(OSError):  # the thread has ended
+                pids = each.read_text().split()
+                found += [int(pid) for pid in pids if word in command_line(int(pid))]
         return found
 
 
@@ -83,10 +82,14 @@ def started(
 
 
 def is_alive(pid: int) -> bool:
-    try:
-        return FRONT in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+    return FRONT in command_line(pid)
+
+
+def command_line(pid: int) -> bytes:
+    """The words of a process; none of one that has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def wait_until(is_so: Any) -> None:

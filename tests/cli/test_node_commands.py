@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from tests.cli.shell import Result, here, in_silence, start
 from tests.cli.test_commands import GARBAGE, is_sound, running, send
 from tests.cli.test_halts import asking, run
 from tests.copies import copied
+from tests.free_ports import free_port
 from tests.host import puppet
 from tests.memory_world import schema
 
@@ -224,8 +224,7 @@ def test_held_effects_of_a_node_run_again(tmp_path: Path) -> None:
 
 def test_a_node_that_signs_nothing_says_so(lived_in: Path) -> None:
     """C-92"""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        away = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    away = f"http://127.0.0.1:{free_port()}"
     with served(lived_in):
         refused = here("cells", "retry", "puppet", "a", "--node", lived_in)
         chosen = here("inspect", "world", "--world", lived_in, env={"AOS_NODE": away})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 
 from aos.read.trace.render import Branch, from_documents, to_documents
 from tests.cli.shell import environment, here
+from tests.free_ports import free_port
 from tests.node.conftest import client, node, template
 from tests.node.nodes import Node, event
 
@@ -67,7 +67,7 @@ def _trips(node: Node) -> None:
     client = node.client()
     for name in ("look-1", "look-2", "look-3"):
         client.post("/v1/events", json=event(name), params={"wait": "settled"})
-    until = time.monotonic() + 60
+    until = time.monotonic() + 90
     while client.get("/v1/world").json()["intents"]["open"]:
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -136,8 +136,7 @@ def test_new_records_of_a_node_are_followed(node: Node) -> None:
 
 def test_a_node_that_does_not_answer_or_does_not_allow_it(node: Node, tmp_path: Path) -> None:
     """C-92"""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        away = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    away = f"http://127.0.0.1:{free_port()}"
     for words in [("inspect", "world"), ("inspect", "journal"), ("trace", "3")]:
         unreached = here(*words, "--node", away)
         refused = here(*words, "--node", node.url, env={"AOS_TOKEN": "unknown"})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 
 from tests.cli.shell import here
+from tests.free_ports import free_port
 from tests.node.conftest import node, template
 from tests.node.nodes import WANTED, Node, trip
 
@@ -50,8 +50,7 @@ def test_many_events_are_sent_to_a_node_and_a_refused_one_does_not_stop_the_othe
 
 
 def test_a_node_that_cannot_be_reached_is_exit_4(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     code, out, err = here("send", WANTED, "{}", "--node", f"http://127.0.0.1:{port}")
 
     assert (code, out) == (4, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -15,9 +14,10 @@ import pytest
 
 from aos.node.worlds.worlds_folder import WorldsFolder
 from tests.cli.shell import here, start
+from tests.free_ports import free_port
 from tests.node.test_front import make_certificate
 
-WAIT_S = 60.0
+WAIT_S = 90.0
 
 
 @pytest.fixture
@@ -33,8 +33,7 @@ def worlds(tmp_path: Path) -> Path:
 @contextmanager
 def hosted(path: Path, *options: str) -> Iterator[str]:
     """Have a node serve the worlds in ``path``; its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = start(
         "node", "--worlds", path, "--listen", f"127.0.0.1:{port}", *options,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -150,8 +149,7 @@ def test_a_signal_makes_the_node_read_its_certificate_again(worlds: Path, tmp_pa
     cert, key, log = (tmp_path / name for name in ("cert.pem", "key.pem", "log"))
     make_certificate(key, cert)
     key.chmod(0o600)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
 
     def served() -> str:
         return ssl.get_server_certificate(("127.0.0.1", port), timeout=WAIT_S)
@@ -186,8 +184,7 @@ def test_a_signal_makes_the_node_read_its_certificate_again(worlds: Path, tmp_pa
 
 def test_a_killed_node_takes_its_worlds_with_it_and_the_next_one_goes_on(worlds: Path) -> None:
     for _ in range(2):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         process = start(
             "node", "--worlds", worlds, "--listen", f"127.0.0.1:{port}",
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

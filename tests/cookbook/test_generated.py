@@ -11,7 +11,11 @@ from tests.cookbook.worlds import ROOT
 def test_generated_air_and_classes_are_those_of_the_sources() -> None:
     script = ROOT / "modules" / "cookbook" / "generate"
     ended = subprocess.run(
-        [sys.executable, script, "--check"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, script, "--check"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
 
     assert ended.returncode == 0, ended.stdout + ended.stderr

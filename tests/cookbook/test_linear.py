@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 
 from aos.testing import World
-from tests.cookbook.test_tutorials import free_ports
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT, recipe
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.rotated(3)
 
@@ -129,7 +129,7 @@ def test_a_restart_between_any_two_steps_changes_nothing(world: World) -> None:
 def test_the_readme_as_a_user_types_it(bin_: Path) -> None:
     for folder in ("manifests", "modules"):
         Path(folder).symlink_to(ROOT / folder)
-    [port] = free_ports(1)
+    port = str(free_port())
     typed = [
         block.replace("aos node ", f"aos node --listen 127.0.0.1:{port} ")
         for block in blocks(FOLDER / "README.md")
@@ -152,7 +152,7 @@ def test_the_readme_as_a_user_types_it(bin_: Path) -> None:
 def test_the_tutorial_is_true_word_for_word(bin_: Path) -> None:
     (bin_ / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (bin_ / "python3").chmod(0o755)
-    [port] = free_ports(1)
+    port = str(free_port())
     typed = [
         block.replace("aos node ", f"aos node --listen 127.0.0.1:{port} ")
         for block in blocks(FOLDER / "TUTORIAL.md")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import COOKBOOK, PATTERNS, ROOT, recipe
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.rotated(3)
 
@@ -135,9 +135,7 @@ def test_the_commands_of_a_readme_print_the_output_that_it_shows(name: str, bin_
 
 def _with_a_free_port() -> str:
     """Copy the billing world, with another port of the bank in its module; return the port."""
-    with socket.socket() as free:  # other tests run at the same time
-        free.bind(("127.0.0.1", 0))
-        port = f"{free.getsockname()[1]:05}"
+    port = str(free_port())  # other tests run at the same time
     for folder in ("manifests", "modules"):
         shutil.copytree(ROOT / folder / "cookbook" / "billing", f"{folder}/cookbook/billing")
     module = Path("modules/cookbook/billing/billing.wasm")

@@ -3,11 +3,9 @@ their quotations in the project that results."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 import shutil
-import socket
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -19,6 +17,7 @@ from tests.author import real
 from tests.author.real import NEWCOMERS, TUTORIALS, check_tools, others_day
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT
+from tests.free_ports import free_ports
 from tests.tools import long_form, missing
 
 __all__ = ["bin_"]
@@ -199,7 +198,7 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
         Path(name).symlink_to(ROOT / name)
     _venv(bin_)
     _program("curl", sys.executable, "-c", CURL)
-    service, node, page = free_ports(3)  # other tests run at the same time
+    service, node, page = map(str, free_ports(3))  # other tests run at the same time
     script = "\n".join((path, *typed)).replace("7461", service).replace("7460", node)
     script = script.replace("aos node", f"aos node --listen 127.0.0.1:{node}")
     # A reader ends the page with Ctrl-C; here it ends with the node, and curl is the browser.
@@ -226,14 +225,6 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
     assert html == "<!DOCTYPE html>"
     assert '"key":"o-2","ran":true,"status":"completed"' in sent
     assert cell.startswith('{"workflow":"shop/order@1","key":"o-2"')
-
-
-def free_ports(count: int) -> list[str]:
-    with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in taken:
-            each.bind(("127.0.0.1", 0))
-        return [str(each.getsockname()[1]) for each in taken]
 
 
 def _venv(bin_: Path) -> None:

@@ -21,10 +21,10 @@ import pytest
 
 from tests.cli.shell import here
 from tests.client.conftest import template
-from tests.cookbook.test_tutorials import free_ports
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT, executors, recipe
 from tests.copies import copied
+from tests.free_ports import free_port
 from tests.node.test_node_process import WAIT_S, started, wait_until
 from tests.tools import missing
 
@@ -99,7 +99,7 @@ def test_the_commands_of_the_readme_do_what_it_says(bin_: Path, compiled: Path) 
         assert found is not None
         if not (bin_ / name).exists():
             (bin_ / name).symlink_to(found)
-    [port] = free_ports(1)  # other tests run at the same time
+    port = str(free_port())  # other tests run at the same time
     typed = [
         block.replace("7460", port).replace("aos node", f"aos node --listen 127.0.0.1:{port}")
         for block in blocks(FOLDER / "README.md")

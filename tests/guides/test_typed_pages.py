@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from tests.cli.test_node_commands import served
 from tests.cli.test_worlds_commands import hosted
 from tests.cookbook.typed import bin_, follow
 from tests.cookbook.worlds import ROOT
+from tests.free_ports import free_port
 from tests.guides.code_blocks import blocks_of
 
 pytestmark = pytest.mark.rotated(3)
@@ -142,8 +142,7 @@ def test_worlds(bin_: Path) -> None:
 def test_requests_to_a_node(shop: Path, bin_: Path, page: str) -> None:
     """Each request is answered without an error; a stream is read for two seconds. No executor
     runs, so no event is settled."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     replaced = {"7460": port, "curl ": "curl -sS --fail-with-body --max-time 60 "}
     if page == "node.md":
         replaced["aos node --world shop &\n"] = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -27,6 +26,7 @@ from aos.worker.http_settings import AllowList, HttpLimits
 from aos.worker.job import RequestContext
 from aos.worker.results import WithBlobs, payload_of
 from aos.worker.worker_secrets import SecretValue
+from tests.free_ports import free_port
 from tests.worker.stage import (
     Journal,
     act,
@@ -597,12 +597,6 @@ def test_requests_run_in_a_process_of_their_own() -> None:
     assert journal.halts == [(intent_of(5), 1, why)]
     assert journal.of(6).status == "canceled"
     assert {each.executor for each in journal.outcomes} == {"node"}
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 def test_no_process_is_started_without_a_request() -> None:

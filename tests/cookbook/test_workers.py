@@ -19,9 +19,9 @@ import httpx
 import pytest
 
 from tests.cli.shell import AOS, environment, in_silence
-from tests.cookbook.test_tutorials import free_ports
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT, executors, recipe
+from tests.free_ports import free_port
 from tests.node.test_node_process import WAIT_S, started, wait_until
 from tests.tools import missing
 
@@ -65,7 +65,7 @@ def test_the_commands_of_the_readme_do_what_it_says(bin_: Path, node_js: str) ->
     for name in ("manifests", "modules"):
         Path(name).symlink_to(ROOT / name)
     (bin_ / "node").symlink_to(node_js)
-    [port] = free_ports(1)  # other tests run at the same time
+    port = str(free_port())  # other tests run at the same time
     typed = [
         block.replace("7460", port).replace("aos node", f"aos node --listen 127.0.0.1:{port}")
         for block in blocks(FOLDER / "README.md")

@@ -37,6 +37,12 @@ def living(word: str) -> list[int]:
     return found
 
 
+def await_end(folder: Path) -> None:
+    """Wait until no process has the folder in its command line. A process whose parent was killed
+    on purpose may still be ending."""
+    eventually(lambda: not living(str(folder)), "all processes of the demo have ended")
+
+
 def test_the_demo_holds_and_every_command_that_it_shows_can_be_done_by_hand(
     aos: Aos, tmp_path: Path
 ) -> None:
@@ -45,7 +51,8 @@ def test_the_demo_holds_and_every_command_that_it_shows_can_be_done_by_hand(
 
     found = run("demo", folder, "--orders", ORDERS, "--seed", "11", cwd=ROOT)
 
-    assert (found.code, living(str(folder))) == (0, [])
+    assert found.code == 0
+    await_end(folder)
     lines = found.out.splitlines()
     checks = [line for line in lines if line.startswith("  ✓ ")]
     assert f"all {len(checks)} checks hold" in lines
@@ -81,7 +88,7 @@ def test_a_temporary_world_is_removed_and_in_a_terminal_all_fits(
     assert "orders closed" in found.text, "while it ran"
     assert "keep the world to look around in it: aos demo DIR" in found.plain
     assert [path.name for path in tmp_path.iterdir()] == []
-    assert living(str(tmp_path)) == []
+    await_end(tmp_path)
 
 
 def test_an_interrupted_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
@@ -97,14 +104,14 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> 
                 break
         eventually(lambda: len(living(str(tmp_path))) >= 2, "the shop and the world run")
         os.kill(demo.pid, signal.SIGINT)
-        _, err = demo.communicate(timeout=120)
+        _, err = demo.communicate(timeout=180)
     finally:
         demo.kill()
         demo.wait()
 
     assert demo.returncode == 130
     assert err.endswith(b"aos: interrupted\n")
-    assert living(str(tmp_path)) == []
+    await_end(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -178,7 +185,7 @@ def test_a_run_that_ends_early_is_told_with_its_last_words(
     assert found.code == 4
     assert "aos: it should have been killed half way: it ended with 2" in found.err
     assert "there is no 'none' in it" in found.err
-    assert living(str(tmp_path)) == []
+    await_end(tmp_path)
 
 
 def test_a_folder_that_holds_anything_is_left_alone(aos: Aos, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from aos.closable import Closable
 from aos.tied_process import tied
 from aos_cli.output import line
 
-END_S: Final = 5.0
+END_S: Final = 30.0
 """How long a process may take to end after the request to end, in seconds."""
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGHUP)

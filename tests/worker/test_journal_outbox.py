@@ -52,7 +52,7 @@ def settled(
         box = JournalOutbox("x", Journal(answer), lines.append)
         for number in range(count):
             box.settle(outcome(number), lambda _, answer: ends.append(answer))
-        await box.drain(5)
+        await box.drain(60)
         assert len(box) == 0
         return ends, lines, box.settled
 
@@ -120,7 +120,7 @@ def test_a_refusal_is_told_as_one_whatever_its_message_quotes() -> None:
 
 def test_an_outcome_that_takes_too_long_is_given_up() -> None:
     async def settle(_: Outcome) -> Answer:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
         return SETTLED
 
     async def scene() -> int:
@@ -145,7 +145,7 @@ def test_no_attempt_begins_once_the_outbox_is_drained_and_a_halt_is_still_awaite
         box = JournalOutbox("x", Journal(attempt=attempt), lambda _: None)
         box.begin(task(1), 1, None, passed.append)
         box.halt(task(2), 1, Halted("held", "c", "p"), lambda: halts.append("journaled"))
-        await box.drain(5)
+        await box.drain(60)
         await asyncio.sleep(0.05)
         return len(box)
 
@@ -168,7 +168,7 @@ def test_outcomes_that_wait_are_submitted_again_together() -> None:
         box = JournalOutbox("x", Journal(answer), lambda _: None)
         for number in range(3):
             box.settle(outcome(number), lambda _, answer: ends.append(answer))
-        await box.drain(5)
+        await box.drain(60)
 
     asyncio.run(scene())
     assert ends == [SETTLED] * 3

@@ -45,7 +45,7 @@ def test_the_manifest_wins_field_by_field() -> None:
     given = function(attempts=4, timeout_s=2.5, backoff_ms=10, backoff_cap_ms=40)
 
     assert policy_of(effective().effects["test/quick@1"], given) == Policy(
-        attempts=4, base_ms=10, cap_ms=40, timeout_s=0.25
+        attempts=4, base_ms=10, cap_ms=40, timeout_s=1
     )
     assert policy_of(effective().effects["test/retried@1"], given) == Policy(
         attempts=3, base_ms=1, cap_ms=2, timeout_s=2.5

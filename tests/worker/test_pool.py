@@ -48,7 +48,7 @@ class Actor:
         if self._fails:
             raise BadUsage("it cannot start")
         if self._hangs:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         self.effects |= frozenset(self._late)
 
     def use(self, _effective: Effective) -> None:
@@ -155,7 +155,7 @@ def test_when_one_cannot_start_none_is_left_running() -> None:
     async def scene() -> None:
         actors = [Actor("slow", hangs=True), Actor("bad", fails=True), Actor("good")]
         with pytest.raises(BadUsage, match="it cannot start"):
-            await asyncio.wait_for(Pool(actors).start(journal), 5)
+            await asyncio.wait_for(Pool(actors).start(journal), 60)
         assert [each.heard for each in actors] == [["start", "stop"]] * 3
 
     asyncio.run(scene())

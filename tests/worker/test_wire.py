@@ -136,7 +136,7 @@ def test_messages_of_one_turn_leave_in_one_write_and_the_last_ones_before_the_en
         sender.send(MESSAGES[2])
         sender.close()
         sender.send(MESSAGES[0])  # dropped: it is closed
-        await asyncio.wait_for(lost.wait(), 5)
+        await asyncio.wait_for(lost.wait(), 60)
         return heard, len(writes)
 
     assert asyncio.run(scene()) == (MESSAGES, 2)
@@ -158,7 +158,7 @@ def test_a_broken_frame_ends_the_connection_and_says_why() -> None:
         await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=theirs)
         with ours:
             ours.sendall(struct.pack(">I", 1) + b"\x00")
-            await asyncio.wait_for(gone.wait(), 5)
+            await asyncio.wait_for(gone.wait(), 60)
         return lost
 
     first, second = asyncio.run(scene())

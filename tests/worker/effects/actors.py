@@ -19,7 +19,10 @@ Plain = dict[str, Any]
 calls = itertools.count(1)
 
 
-@effect("test/echo@1", concurrency=4, attempts=1)
+ENDLESS_S = 600.0
+
+
+@effect("test/echo@1", concurrency=4, attempts=1, timeout_s=ENDLESS_S)
 async def echo(params: Plain, ctx: EffectContext) -> Plain:
     """Does what the number says."""
     match params["n"]:
@@ -29,7 +32,7 @@ async def echo(params: Plain, ctx: EffectContext) -> Plain:
             print("printed by a function")  # noqa: T201  # what the test looks at
             sys.stdout.write("and not ended by a line feed")
         case 102:
-            await asyncio.sleep(30)
+            await asyncio.sleep(ENDLESS_S)
         case 103:
             sys.exit(9)
         case 104 if ctx.attempt == 1:
@@ -40,7 +43,7 @@ async def echo(params: Plain, ctx: EffectContext) -> Plain:
             return {"n": os.getpid()}
         case 107 if ctx.attempt == 1:
             # Holds the pipe that this process prints to, and whatever else it can get hold of.
-            held = subprocess.Popen(["sleep", "20"], close_fds=False)  # noqa: ASYNC220
+            held = subprocess.Popen(["sleep", "120"], close_fds=False)  # noqa: ASYNC220
             print("grandchild", held.pid, flush=True)  # noqa: T201  # the test ends it
             os._exit(5)
         case 108:
@@ -68,11 +71,11 @@ async def blocking(params: Plain, ctx: EffectContext) -> Plain:
     return {"n": ctx.attempt}
 
 
-@effect("test/retried@1", concurrency=1, timeout_s=0.25)
+@effect("test/retried@1", concurrency=1, timeout_s=1)
 def hanging(params: Plain, ctx: EffectContext) -> Plain:
     """A plain function that never ends cannot be ended."""
     if params["n"] == 400:
-        time.sleep(60)
+        time.sleep(ENDLESS_S)
     return {"n": params["n"]}
 
 
@@ -83,7 +86,7 @@ async def once(params: Plain, ctx: EffectContext) -> Plain:
         case 500:
             os._exit(6)
         case 501:
-            await asyncio.sleep(30)
+            await asyncio.sleep(ENDLESS_S)
     return {"n": next(calls)}
 
 

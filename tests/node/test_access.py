@@ -15,7 +15,7 @@ from aos.host.folder.folder import open_folder
 from aos.node.routes import ROUTES
 from aos.node.tokens import Scope, create, revoke
 from tests.copies import copied
-from tests.node.nodes import Node, event, front, running_kernel, wait_ready
+from tests.node.nodes import WAIT_S, Node, event, front, running_kernel, wait_ready
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +91,13 @@ def test_a_token_with_a_rate_is_slowed_down_and_no_other(closed: Node) -> None:
     assert refused.json()["detail"] == "slow: expected at most 2/min, and 3 at once"
     assert status(client, "/v1/world", other) == 200
 
-    sender = made(closed.path, "sender", "read", "send", rate="1/s", burst=2)
+    sender = made(closed.path, "sender", "read", "send", rate="1/min", burst=2)
     headers = {"authorization": f"Bearer {sender}"}
     body = {"items": [event(f"rate-{number}") for number in range(30)]}
     assert client.post("/v1/events", json=body, headers=headers).status_code == 200
     after = client.get("/v1/world", headers=headers)
     assert after.status_code == 429
-    assert 20 <= int(after.headers["retry-after"]) <= 30
+    assert 20 * 60 <= int(after.headers["retry-after"]) <= 30 * 60
 
 
 def test_a_token_does_only_what_its_scopes_allow(closed: Node) -> None:
@@ -124,20 +124,25 @@ def test_a_revoked_token_is_out_within_a_second_and_its_stream_ends(closed: Node
         assert answer.status_code == 200
         parts = answer.iter_raw()
         next(parts)
-        began = time.monotonic()
         revoke(open_folder(closed.path), "gone")
+        until = time.monotonic() + WAIT_S
         for _ in parts:
-            pass
-        assert time.monotonic() - began < 15  # 1 s, on a machine that others use too
+            assert time.monotonic() < until, "the stream does not end"
 
     assert status(client, "/v1/world", secret) == 401
 
 
 def test_an_expired_token_is_out(closed: Node) -> None:
     client = closed.client()
-    secret = made(closed.path, "short", "read", expires_ns=time.time_ns() + 1_500_000_000)
-    assert status(client, "/v1/world", secret) == 200
-    until = time.monotonic() + 10
+    for life_s in (1.5, 15, 60):  # a busy machine may use a token too late
+        expires_ns = time.time_ns() + int(life_s * 1e9)
+        secret = made(closed.path, f"short-{life_s:g}", "read", expires_ns=expires_ns)
+        if status(client, "/v1/world", secret) == 200:
+            break
+        assert time.time_ns() > expires_ns
+    else:
+        pytest.fail("no token was valid before its end")
+    until = time.monotonic() + life_s + WAIT_S
     while status(client, "/v1/world", secret) == 200:
         assert time.monotonic() < until
 
@@ -199,8 +204,9 @@ def test_the_access_log_has_a_line_for_each_request_and_no_secret(closed: Node) 
     client.get("/v1/cells", params={"key_prefix": "private"}, headers=headers)
     client.get("/v1/nothing%E2%80%AE%0A", headers=headers)
 
-    until = time.monotonic() + 10
-    while (lines := closed.requests())[-1]["status"] != 404:  # written after the answer
+    until = time.monotonic() + WAIT_S
+    # They are written after the answers.
+    while len(lines := closed.requests()) < 2 or lines[-1]["status"] != 404:
         assert time.monotonic() < until
     line, last = lines[-2:]
     assert (line["method"], line["path"], line["status"]) == ("GET", "/v1/cells", 200)

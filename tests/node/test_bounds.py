@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from aos.node.bodies import BodyRoom, ClientGoneError, receive_body
 from aos.node.bounds import BoundedProtocol
 from aos.node.calls import Delivery, connection_of
 from aos.node.problems import Problem
+from tests.node.steady_loop import run_steadily
 
 
 class Small(BoundedProtocol):
@@ -88,12 +90,27 @@ def rule(data: bytes) -> tuple[int, str]:
     return int(head.split(b" ")[1]), json.loads(body)["rule"]
 
 
+def test_time_in_which_the_process_cannot_run_does_not_count_here() -> None:
+    async def act() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        time.sleep(0.5)  # noqa: ASYNC251  # as if another process had the processor
+        stopped_s = loop.time() - began
+        await asyncio.sleep(0.2)
+        return stopped_s, loop.time() - began - stopped_s
+
+    stopped_s, waited_s = run_steadily(act())
+
+    assert stopped_s < 0.1
+    assert waited_s >= 0.2
+
+
 def test_a_silent_connection_and_half_a_header_end_in_time() -> None:
     async def act() -> tuple[bytes, bytes]:
         async with listening() as port:
             return await talk(port), await talk(port, b"GET / HTTP/1.1\r\nHo")
 
-    silent, half = asyncio.run(act())
+    silent, half = run_steadily(act())
 
     assert rule(silent) == rule(half) == (408, "header_is_late")
 
@@ -106,7 +123,7 @@ def test_half_a_body_is_cut_off_where_the_application_waits_for_it() -> None:
             except ConnectionResetError:
                 return b""
 
-    assert asyncio.run(act()) == b""
+    assert run_steadily(act()) == b""
 
 
 def test_requests_of_one_connection_each_have_the_whole_time() -> None:
@@ -117,7 +134,7 @@ def test_requests_of_one_connection_each_have_the_whole_time() -> None:
             last = b"GET /end HTTP/1.1\r\nConnection: close\r\n\r\n"
             return await talk(port, *parts, last, pause_s=0.1)
 
-    data = asyncio.run(act())
+    data = run_steadily(act())
 
     assert data.count(b"200 OK") == 6
     assert data.endswith(b"/end")
@@ -132,7 +149,7 @@ def test_one_connection_too_many_is_answered_and_closed() -> None:
                 writer.close()
             return found
 
-    assert rule(asyncio.run(act())) == (503, "connections_are_full")
+    assert rule(run_steadily(act())) == (503, "connections_are_full")
 
 
 def test_a_client_that_does_not_read_a_stream_is_disconnected_and_a_slow_one_is_not() -> None:
@@ -157,7 +174,7 @@ def test_a_client_that_does_not_read_a_stream_is_disconnected_and_a_slow_one_is_
                 writer.close()
             return is_open, left
 
-    is_open, left = asyncio.run(act())
+    is_open, left = run_steadily(act())
 
     assert is_open == 1
     assert left < 100_000_000, "the content of the buffers, then the end"
@@ -275,5 +292,5 @@ def test_a_connection_shows_whether_the_last_answer_was_read(
             other.close()
             await until(3)
 
-    asyncio.run(act())
+    run_steadily(act())
     assert found == [Delivery.READ, Delivery.READ, reset]

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.node.nodes import Node, event
+from aos.node.bounds import HEADER_S
+from tests.node.nodes import WAIT_S, Node, event
 from tests.tools import long_form
 
 POST = b"POST /v1/events HTTP/1.1\r\nHost: localhost:%d\r\n"
@@ -45,7 +46,7 @@ def _length(head: bytes) -> int | None:
 @pytest.fixture
 def raw(node: Node) -> Iterator[socket.socket]:
     with node.raw() as found:
-        found.settimeout(20)
+        found.settimeout(WAIT_S)
         yield found
 
 
@@ -193,7 +194,7 @@ def test_blanks_around_a_header_are_no_part_of_it(
         )  # fmt: skip
         again = answer(raw, found + b"\r\n" + body)
     with node.raw() as raw:
-        raw.settimeout(20)
+        raw.settimeout(WAIT_S)
         raw.sendall(
             request(
                 b"GET /v1/journal/stream HTTP/1.1\r\n", Host=host, Last_Event_ID=b"1",
@@ -266,7 +267,7 @@ def test_a_body_is_counted_whatever_it_declares(node: Node) -> None:
         sent = POST % node.port + b"content-length: 17000000\r\n\r\n"
         assert rule(answer(raw, sent)) == (413, "body_is_too_large")
     with node.raw() as raw:
-        raw.settimeout(20)
+        raw.settimeout(WAIT_S)
         raw.sendall(POST % node.port + b"transfer-encoding: chunked\r\n\r\n")
         chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
         sent_bytes = 0
@@ -309,27 +310,30 @@ def test_half_a_header_and_half_a_body_end_in_time(node: Node) -> None:
         body.sendall(POST % node.port + b"content-length: 100\r\n\r\n{")
         assert rule(answer(header, b"")) == (408, "header_is_late")
         assert rule(answer(nothing, b"")) == (408, "header_is_late")
-        assert 9 < time.monotonic() - began < 15
+        assert 9 < time.monotonic() - began < 29
         assert rule(answer(body, b"")) == (408, "body_is_late")
-        assert 29 < time.monotonic() - began < 40
+        assert time.monotonic() - began > 29
+
+
+def refused_of_20_more(node: Node) -> int:
+    """Open 1,024 connections, and 20 more; how many of these are refused."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(1_024):
+            stack.enter_context(node.raw())
+        return sum(answer(stack.enter_context(node.raw()), b"")[0] == 503 for _ in range(20))
 
 
 def test_the_1025th_connection_is_answered_and_closed(node: Node) -> None:
-    many = []
-    try:
-        many += [node.raw() for _ in range(1_024)]
-        refused = 0
-        for _ in range(20):
-            one = node.raw()
-            many.append(one)
-            one.settimeout(5)
-            with contextlib.suppress(TimeoutError):
-                refused += answer(one, b"")[0] == 503
-        assert refused >= 19
-    finally:
-        for one in many:
-            one.close()
-    until = time.monotonic() + 20
+    for _ in range(5):
+        began = time.monotonic()
+        refused = refused_of_20_more(node)
+        if time.monotonic() - began < HEADER_S:
+            break
+        # The front may have closed the first ones, and have room again.
+    else:
+        pytest.fail("the connections could not be made in the time of a header")
+    assert refused >= 19
+    until = time.monotonic() + WAIT_S
     while True:
         with contextlib.suppress(httpx.HTTPError):
             if node.client().get("/healthz").status_code == 200:

@@ -73,7 +73,7 @@ def test_the_index_is_kept_in_the_cache_and_started_again_after_a_kill(history: 
         history.grow(20)
         check(history, folder)
         last = history.world.state.next_seq - 1
-        await until(lambda: (index.document() or {})["record"] == last)
+        await until(lambda: (index.document() or {}).get("record") == last)
         assert index.document() == {
             "record": last, "last": last, "is_whole": True, "problem": None,
         }  # fmt: skip

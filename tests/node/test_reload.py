@@ -14,6 +14,7 @@ from tests.copies import copied
 from tests.node.nodes import WAIT_S, event
 from tests.node.test_node_process import started, wait_until
 
+HOUR_MS = 3_600_000
 LIMIT = '[effects."trip/book@1"]\nconcurrency = {}\n'
 
 
@@ -32,7 +33,7 @@ def test_changed_settings_hold_without_a_stop_and_leases_stay(
     path, log = copied(template, tmp_path / "trips"), tmp_path / "log"
     settings = path / "node.toml"
     settings.write_text(LIMIT.format(1))
-    body = {"worker": "w", "max": 9, "effects": [{"name": "trip/book@1"}]}
+    body = {"worker": "w", "max": 9, "lease_ms": HOUR_MS, "effects": [{"name": "trip/book@1"}]}
     with (
         started(path, log) as node,
         httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
@@ -63,7 +64,7 @@ def test_changed_settings_hold_without_a_stop_and_leases_stay(
         assert [each["answer"] for each in beat["answers"]] == ["leased"]
 
         os.kill(node.process.pid, signal.SIGHUP)
-        wait_until(lambda: httpx.get(f"{node.url}/readyz").status_code == 200)
+        wait_until(lambda: httpx.get(f"{node.url}/readyz", timeout=WAIT_S).status_code == 200)
         assert node.fronts() == [second], "nothing has changed"
     text = log.read_text()
     assert text.count("another front continues with them") == 1

@@ -10,7 +10,6 @@ import signal
 import socket
 import stat
 import sys
-import time
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +33,7 @@ from tests.host.test_process import send, until
 __all__ = ["template", "world"]
 
 T = TypeVar("T")
-WAIT_S = 30.0
+WAIT_S = 120.0
 LOOPBACK = ListenAddress(host="127.0.0.1", port=0)
 
 
@@ -215,7 +214,9 @@ def test_a_front_that_is_never_ready_counts_as_dead(
     node = Node(world, ("mute", "good"))
 
     def report(_: str) -> None:
-        monkeypatch.setattr(supervision, "READY_S", WAIT_S)  # the next one has its time
+        # A busy machine may need more time for the first one to begin; the next one has its time.
+        ready_s = WAIT_S if node.fronts else 2 * supervision.READY_S
+        monkeypatch.setattr(supervision, "READY_S", ready_s)
 
     async def body() -> None:
         async with running(node, report=report):
@@ -225,7 +226,11 @@ def test_a_front_that_is_never_ready_counts_as_dead(
     run(body())
 
 
-def test_the_world_answers_until_its_front_has_drained(world: Path) -> None:  # N-8
+def test_the_world_answers_until_its_front_has_drained(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N-8: a second signal ends the wait, which is longer than this test may take."""
+    monkeypatch.setattr(supervision, "DRAIN_S", 10 * WAIT_S)
     node = Node(world, ("busy",))
 
     async def body() -> None:
@@ -238,9 +243,7 @@ def test_the_world_answers_until_its_front_has_drained(world: Path) -> None:  # 
         assert await asyncio.to_thread(node.front_pid), "it still answers"
         assert not task.done()
         os.kill(os.getpid(), signal.SIGTERM)
-        began = time.monotonic()
         await task
-        assert time.monotonic() - began < supervision.DRAIN_S / 2
         assert not node.is_alive(0)
         assert not hurry.is_set()
 

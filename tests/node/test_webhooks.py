@@ -28,7 +28,7 @@ from aos.errors import BadUsage
 from aos.host.folder.folder import open_folder
 from aos.host.follower import Follower
 from aos.node.node_settings import read_settings
-from aos.node.webhooks import Webhook, WebhookPoster
+from aos.node.webhooks import Position, Webhook, WebhookPoster
 from tests.cli.shell import here
 from tests.cookbook.worlds import executors
 from tests.copies import copied
@@ -86,6 +86,16 @@ def configure(path: Path, url: str, *lines: str) -> None:
         *lines,
     ]  # fmt: skip
     (path / "node.toml").write_text("\n".join(text))
+
+
+def event_of(post: Post) -> tuple[int, ...]:
+    """The step of the event that was posted, and its place there."""
+    return tuple(map(int, post.id.split(".")[1:]))
+
+
+def kept_position(path: Path) -> tuple[int, int]:
+    """The event that the webhook posts next after a restart."""
+    return Position(open_folder(path), "trips").load() or (0, 0)
 
 
 def accepted(posts: list[Post], refused: int) -> list[str]:
@@ -166,6 +176,8 @@ def test_a_webhook_may_begin_with_earlier_events(template: Path, tmp_path: Path)
                     )  # fmt: skip
                     assert answer.status_code == 200
                 wait_until(lambda posts=posts, expected=expected: len(posts) >= expected)
+                # A front that is killed before it has kept that would post it again.
+                wait_until(lambda posts=posts: kept_position(path) > event_of(posts[-1]))
             assert len({each.id for each in posts}) == expected, "an accepted post is not repeated"
 
 

@@ -138,12 +138,11 @@ def test_one_id_is_one_batch(node: Path) -> None:
 
 def test_a_stopped_batch_leaves_the_rest(node: Path) -> None:
     """BA-4, BA-8"""
-    words = ("--workflow", "puppet", "--rate", "60/min", "--id", "slow")
-    began = time.monotonic()
+    # A stop that waited for the next item would be too late for its client.
+    words = ("--workflow", "puppet", "--rate", "1/h", "--id", "slow")
     batch(node, "send", puppet.DO, EVENT, *words)
     stopped = batch(node, "stop", "slow", "--json").json
 
-    assert time.monotonic() - began < 20
     assert stopped["status"] == "stopped"
     assert 0 <= stopped["done"] < 8
     assert stopped["done"] + stopped["left"] == 8
@@ -189,7 +188,7 @@ def test_a_batch_waits_for_the_key_of_an_operator(lived_in: Path) -> None:
     with served(lived_in, "--operator-key", key):
         batch(lived_in, "retry", "--rate", "2/min", "--id", "slow")
     with served(lived_in):
-        until = time.monotonic() + 30
+        until = time.monotonic() + 90
         while (found := batch(lived_in, "show", "slow", "--json").json)["problem"] is None:
             assert time.monotonic() < until
             time.sleep(0.1)

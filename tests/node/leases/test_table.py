@@ -189,7 +189,7 @@ class Disk:
 
     def write(self, changes: Changes) -> None:
         self.is_writing.set()
-        assert self.may_write.wait(10)
+        assert self.may_write.wait(60)
         if self.problem is not None:
             raise self.problem
         self.groups.append(dict(changes))
@@ -203,7 +203,7 @@ def test_changes_of_one_moment_share_a_transaction() -> None:
         syncing = Syncing(disk.write)
         syncing.put({INTENT: ROW})
         first = asyncio.ensure_future(syncing.synced())
-        assert await asyncio.to_thread(disk.is_writing.wait, 10)
+        assert await asyncio.to_thread(disk.is_writing.wait, 60)
         later = []
         for _ in range(3):
             syncing.put({OTHER: ROW})

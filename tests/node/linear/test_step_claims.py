@@ -119,7 +119,7 @@ def test_a_claim_that_waits_gets_what_becomes_due(api: Api) -> None:
     id = api.start()
     [first] = api.claim(id)
     with ThreadPoolExecutor(1) as waiting:
-        claimed = waiting.submit(api.claim, id, "c2", "w2", wait_ms=30_000)
+        claimed = waiting.submit(api.claim, id, "c2", "w2", wait_ms=50_000)
         time.sleep(0.05)
         retry = {"status": "retry", "error": "not yet", "backoff_ms": 300}
         began_s = time.monotonic()
@@ -152,7 +152,7 @@ def test_a_lease_that_ends_is_given_to_another_worker_and_its_result_is_refused(
     id = api.start({**PLAN, "steps": [{"type": "A", "lease_ms": 2_000}]})
     [first] = api.claim(id)
 
-    [second] = api.claim(id, "c2", "w2", wait_ms=30_000)
+    [second] = api.claim(id, "c2", "w2", wait_ms=50_000)
 
     assert (second["epoch"], second["attempt"]) == (2, 2)
     late = api.result(first, **DONE)["problem"]
@@ -167,7 +167,7 @@ def test_a_waiting_claim_of_a_worker_that_lost_a_lease_gets_nothing_until_it_is_
     id = api.start({**PLAN, "steps": [{"type": "A", "lease_ms": 3_000}]})
     [task] = api.claim(id)
     with ThreadPoolExecutor(2) as pool:
-        waiting = pool.submit(api.claim, id, "c2", wait_ms=30_000)
+        waiting = pool.submit(api.claim, id, "c2", wait_ms=50_000)
         wait_until(lambda: api.show(id)["steps"][0]["attempts"] == 1)
         time.sleep(0.5)
         assert not waiting.done()
@@ -177,7 +177,7 @@ def test_a_waiting_claim_of_a_worker_that_lost_a_lease_gets_nothing_until_it_is_
         [again] = waiting.result()
         assert (again["attempt"], again["epoch"]) == (2, 2)
 
-        other = pool.submit(api.claim, id, "c3", "w2", wait_ms=30_000)
+        other = pool.submit(api.claim, id, "c3", "w2", wait_ms=50_000)
         stopped = pool.submit(api.claim, id, "c4", wait_ms=3_000)
         [third] = other.result()
         assert (third["attempt"], third["epoch"]) == (3, 3)
@@ -189,7 +189,7 @@ def test_a_worker_that_released_its_lease_is_heard(api: Api) -> None:
     id = api.start()
     [task] = api.claim(id)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(api.claim, id, "c2", wait_ms=30_000)
+        waiting = pool.submit(api.claim, id, "c2", wait_ms=50_000)
         time.sleep(0.3)
         lease = {"task": task["task"], "epoch": task["epoch"], "began": False}
         _, answer = api.post("work/release", worker="w", leases=[lease])
@@ -199,14 +199,21 @@ def test_a_worker_that_released_its_lease_is_heard(api: Api) -> None:
 
 
 def test_heartbeats_keep_a_lease_and_tell_of_a_cancel(api: Api) -> None:
-    id = api.start()
-    [task] = api.claim(id, lease_ms=4_000)
-    lease = {"task": task["task"], "epoch": task["epoch"]}
-    while time.time_ns() < task["lease_until_ns"] + 200_000_000:
-        time.sleep(0.2)
-        _, beaten = api.post("work/heartbeat", worker="w", leases=[lease], lease_ms=4_000)
-        assert beaten["answers"][0]["answer"] == "leased"
-    assert beaten["answers"][0]["lease_until_ns"] > task["lease_until_ns"]
+    for lease_ms in (4_000, 60_000):
+        id, asked_s = api.start(), time.monotonic()
+        [task] = api.claim(id, lease_ms=lease_ms)
+        lease = {"task": task["task"], "epoch": task["epoch"]}
+        is_in_time, beat = True, {"answer": "leased", "lease_until_ns": 0}
+        while is_in_time and time.time_ns() < task["lease_until_ns"] + 200_000_000:
+            time.sleep(0.2)
+            before_s, asked_s = asked_s, time.monotonic()
+            _, beaten = api.post("work/heartbeat", worker="w", leases=[lease], lease_ms=lease_ms)
+            [beat] = beaten["answers"]
+            is_in_time = time.monotonic() - before_s < lease_ms / 1000
+            assert beat["answer"] == "leased" or not is_in_time
+        if is_in_time:
+            break  # else the machine was too busy for heartbeats in time
+    assert beat["lease_until_ns"] > task["lease_until_ns"]
 
     status, _ = api.post("linear/cancel", instance=id, reason="enough")
 
@@ -226,7 +233,7 @@ def test_a_released_plan_step_is_claimed_again_at_once(api: Api) -> None:
     _, released = api.post("work/release", worker="w", leases=[lease])
 
     assert released["answers"] == [{"task": task["task"], "answer": "released"}]
-    [again] = api.claim(id, "c2", "w2", wait_ms=30_000)
+    [again] = api.claim(id, "c2", "w2", wait_ms=50_000)
     assert again["epoch"] == 2
 
 

@@ -47,7 +47,7 @@ from tests.node.hostile_receivers import (
     receiving,
 )
 from tests.node.nodes import WAIT_S, event
-from tests.node.test_node_process import started, wait_until
+from tests.node.test_node_process import Started, started, wait_until
 
 CALLER: Final = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 AGENCIES: Final = executors("saga", "agencies")
@@ -385,6 +385,10 @@ def collector(answer: Callable[[int], int]) -> Iterator[tuple[str, list[Any]]]:
         server.server_close()
 
 
+def metrics_of(node: Started) -> str:
+    return httpx.get(f"{node.url}/metrics", timeout=WAIT_S).text
+
+
 def test_a_node_exports_its_spans_though_the_front_is_killed(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,8 +413,8 @@ def test_a_node_exports_its_spans_though_the_front_is_killed(
             assert sent.status_code == 200
             seqs = {first.json()["seq"], sent.json()["seq"]}
             wait_until(lambda: len({each.trace_id for _, each in taken}) == 2)
-            wait_until(lambda: "aos_span_lag_records 0.0" in httpx.get(f"{node.url}/metrics").text)
-            metrics = httpx.get(f"{node.url}/metrics").text
+            wait_until(lambda: "aos_span_lag_records 0.0" in metrics_of(node))
+            metrics = metrics_of(node)
             node.process.send_signal(signal.SIGTERM)
             assert node.process.wait(WAIT_S) == 0
     expected = {each.id: each for each in all_spans(path)}

@@ -16,7 +16,7 @@ Plain = dict[str, Any]
 calls: Counter[str] = Counter()
 
 
-@effect("t/pay@1", concurrency=4, attempts=2, timeout_s=0.3, backoff_ms=1, backoff_cap_ms=2)
+@effect("t/pay@1", concurrency=4, attempts=2, timeout_s=2, backoff_ms=1, backoff_cap_ms=2)
 async def pay(params: Plain, ctx: EffectContext) -> Any:
     """Does what the number says."""
     match params["n"]:

@@ -36,6 +36,7 @@ class FakeFront:
         if action == "die":
             os._exit(9)
         if action == "left":
+            (self._world / "asked").touch()
             while (await receive())["type"] != "http.disconnect":
                 pass
             (self._world / "left").touch()
@@ -95,7 +96,8 @@ async def main() -> int:
         if line == REST and behaviour.get("rest") != "busy":
             break
         _tell({"busy": "it has open work"})
-    await asyncio.sleep(behaviour.get("end_s", 0.0))
+    while not (settings.world / behaviour.get("ends_with", BEHAVIOUR)).exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
     has_work = behaviour.get("has_work", False)
     _tell({"ended": {"has_work": has_work, "wake_ns": behaviour.get("wake_ns")}})
     server.force_exit = server.should_exit = True

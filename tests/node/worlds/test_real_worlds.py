@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from aos.core.decide.answers import Admitted
 from aos.host.door.writer import open_writer
@@ -69,16 +70,22 @@ def test_a_world_rests_until_its_timer_and_fires_it(tmp_path: Path) -> None:
     async def story() -> None:
         async with made.hosting(**real(idle_s=0.5)), made.http() as client:
             assert (await client.get("/w/shop/v1/world")).status_code == 200
-            await send(client, "shop", "a", timer(12.0))
-            await made.until_phase("shop", "asleep")
-            assert await made.wake_ns("shop") is not None
+            timers = 0
+            for in_s in (12.0, 50.0):  # on a busy machine, the first may fire before it rests
+                await send(client, "shop", f"a{timers}", timer(in_s))
+                timers += 1
+                await made.until_phase("shop", "asleep")
+                if await made.wake_ns("shop") is not None:
+                    break
+            else:
+                pytest.fail("the world did not rest before its timer")
             # No one uses it: its time starts it, and the timer settles before it rests again.
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(2 * WAIT_S):
                 while (  # noqa: ASYNC110  # another process does it
                     await made.phase("shop") != "asleep" or await made.wake_ns("shop")
                 ):
                     await asyncio.sleep(0.05)
-            assert await events_of(client, "shop", "receipt") == 1
+            assert await events_of(client, "shop", "receipt") == timers
 
     run(story())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,6 +30,15 @@ BUSY_MAX = 10
 """So often a list is asked for, which the machine may be too busy to make in its time."""
 
 
+def patiently(ask: Callable[[], httpx.Response]) -> httpx.Response:
+    """Ask for a page; again if a busy machine did not make a list in its time (PG-8)."""
+    for _ in range(BUSY_MAX):
+        answer = ask()
+        if answer.status_code != 503 or "list_takes_too_long" not in answer.text:
+            break
+    return answer
+
+
 class Browser:
     """One page in this process, with a loop that lives as long as it does."""
 
@@ -42,12 +51,8 @@ class Browser:
         self.app = PageApp(self.worlds, self.session)
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """Ask for a page; again if a busy machine did not make a list in its time (PG-8)."""
-        for _ in range(BUSY_MAX):
-            answer = self.ask("GET", path, headers)
-            if answer.status_code != 503 or "list_takes_too_long" not in answer.text:
-                break
-        return answer
+        """Ask for a page, as ``patiently`` does."""
+        return patiently(lambda: self.ask("GET", path, headers))
 
     def ask(self, method: str, path: str, headers: Mapping[str, str] = {}) -> httpx.Response:
         return self._runner.run(self._ask(method, path, headers))

@@ -12,7 +12,7 @@ import httpx
 
 from tests.cli.shell import here
 from tests.node.nodes import WAIT_S
-from tests.page.browser import read_page
+from tests.page.browser import patiently, read_page
 
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
@@ -51,7 +51,7 @@ class FormBrowser:
         return str(self.client.get("/.json").json()["worlds"][0]["address"]).rstrip("/")
 
     def get(self, address: str) -> httpx.Response:
-        return self.client.get(address)
+        return patiently(lambda: self.client.get(address))
 
     def post(self, address: str, fields: Any, **headers: str) -> httpx.Response:
         return self.client.post(address, data=fields, headers={"origin": self.url} | headers)

@@ -69,7 +69,7 @@ def work_on(url: str, secret: str) -> list[str]:
             return answer.json()
 
         effects = [{"name": puppet.ECHO, "attempts": 1}]
-        claim = {"claim": "c", "max": 3, "wait_ms": 5_000, "lease_ms": LEASE_MS_MAX}
+        claim = {"claim": "c", "max": 3, "wait_ms": 50_000, "lease_ms": LEASE_MS_MAX}
         tasks = ask("claim", effects=effects, **claim)["tasks"]
         assert len(tasks) == 3
         now = time.time_ns()

@@ -33,7 +33,7 @@ NAMES: Final = (
     os.fsdecode(b"\xff\xfe no UTF-8 \xe2\x80"),
     "-rf",
 )
-WAIT_S: Final = 30.0
+WAIT_S: Final = 90.0
 
 
 @pytest.fixture(scope="module")

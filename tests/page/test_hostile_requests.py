@@ -16,6 +16,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from aos.node.bounds import HEADER_S
+from aos.page import page_world
 from aos.page.page_links import key_segment
 from aos.page.page_table import PAGES
 from aos.values.cbor import encode
@@ -139,19 +141,28 @@ def connected(origin: str) -> socket.socket:
     return socket.create_connection(("127.0.0.1", int(origin.rpartition(":")[2])), timeout=WAIT_S)
 
 
-def test_200_connections_that_send_half_a_request_do_not_end_the_page(origin: str) -> None:
-    """PG-22: beyond 64 they are refused, and the page is served as soon as they are gone."""
+def last_of_200(origin: str) -> list[bytes]:
+    """Send half a header on each of 200 connections; the answers to the last 100."""
     with ExitStack() as stack:
         opened = [stack.enter_context(connected(origin)) for _ in range(200)]
         for each in opened:
             each.sendall(b"GET / HTTP/1.1\r\nHost: 127")
-        refused = 0
-        for each in opened[-100:]:
-            answer = each.recv(4096)
-            assert answer.startswith(b"HTTP/1.1 503"), answer
-            assert b"content-security-policy" in answer.lower()
-            refused += 1
-        assert refused == 100
+        return [each.recv(4096) for each in opened[-100:]]
+
+
+def test_200_connections_that_send_half_a_request_do_not_end_the_page(origin: str) -> None:
+    """PG-22: beyond 64 they are refused, and the page is served as soon as they are gone."""
+    for _ in range(5):
+        began_s = time.monotonic()
+        answers = last_of_200(origin)
+        if time.monotonic() - began_s < HEADER_S:
+            break
+        # The page may have closed the first ones, and have room again.
+    else:
+        pytest.fail("the connections could not be made in the time of a header")
+    for answer in answers:
+        assert answer.startswith(b"HTTP/1.1 503"), answer
+        assert b"content-security-policy" in answer.lower()
     until_s = time.monotonic() + WAIT_S
     while time.monotonic() < until_s:
         with httpx.Client(base_url=origin, timeout=WAIT_S, trust_env=False) as client:
@@ -182,7 +193,7 @@ def test_an_endless_or_broken_request_is_refused(origin: str, sent: bytes, statu
         except (ConnectionResetError, BrokenPipeError):
             answer = b""
         assert not answer or answer.startswith(b"HTTP/1.1 " + status), answer
-    assert httpx.get(f"{origin}/", trust_env=False).status_code == 200
+    assert httpx.get(f"{origin}/", timeout=WAIT_S, trust_env=False).status_code == 200
 
 
 @pytest.mark.long
@@ -229,15 +240,14 @@ def shown(lived_in: Path, tmp_path: Path) -> Iterator[tuple[Path, Browser, str, 
 
 
 def test_a_world_whose_process_was_killed_and_started_again_is_shown(
-    shown: tuple[Path, Browser, str, str],
+    shown: tuple[Path, Browser, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PG-4"""
+    monkeypatch.setattr(page_world, "ASK_S", WAIT_S)  # a busy machine may keep it from answering
     world, browser, mine, _ = shown
     for _ in range(2):
         process = start("run", "--world", world, stdout=-3, stderr=-3)
         until_s = time.monotonic() + WAIT_S
-        while not os.path.lexists(world / "aos.sock") and time.monotonic() < until_s:
-            browser.wait(0.05)
         while time.monotonic() < until_s:
             found = browser.get(f"{mine}.json")
             if found.status_code == 200 and found.json()["process"] is not None:

@@ -65,7 +65,7 @@ class Watched:
             self.headers = {name.decode(): text.decode() for name, text in message["headers"]}
             return
         if self.is_slow:
-            await asyncio.sleep(WAIT_S)
+            await asyncio.sleep(10 * WAIT_S)
         self.data += message.get("body", b"")
         self.is_over = not message.get("more_body", False)
 
@@ -189,10 +189,14 @@ def test_there_are_at_most_four_events_a_second_however_much_happens(
     browser.get(f"{live}.json")
     monkeypatch.setattr(live_stream.SharedFigures, "now", now)
     streams = [Watched(browser, live) for _ in range(10)]
+    began_s = time.monotonic()
     browser.wait(1.1)
+    for each in streams:
+        each.until(lambda each=each: len(each.events) >= 2)  # type: ignore[misc]
+    most = (time.monotonic() - began_s) / live_stream.FIGURES_S + 2
 
-    assert 2 <= readings <= 6
-    assert all(2 <= len(each.events) <= 6 for each in streams)
+    assert 2 <= readings <= most
+    assert all(len(each.events) <= most for each in streams)
     for each in streams:
         each.leave()
 
@@ -217,7 +221,7 @@ def test_a_browser_that_does_not_read_gets_no_queue_and_resumes(
     """PG-122: it is disconnected as N-143 says."""
     record = browser.get(f"{live}.json").json()["record"]
     stream = Watched(browser, f"{live}?after={record}")
-    stream.until(lambda: stream.data == b":\n\n")
+    stream.until(lambda: stream.data.startswith(b":\n\n"))
     stream.is_slow = True
 
     for number in range(3):
@@ -278,7 +282,7 @@ def test_an_older_copy_of_the_world_is_news(browser: Browser, live: str, world: 
     send(world, "later")
     record = browser.get(f"{live}.json").json()["record"]
     stream = Watched(browser, f"{live}?after={record}")
-    stream.until(lambda: stream.data == b":\n\n")
+    stream.until(lambda: stream.data.startswith(b":\n\n"))
 
     shutil.rmtree(world)
     aside.rename(world)

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from tests.host import puppet
 from tests.host.puppet import PUPPET
 from tests.node.test_node_process import WAIT_S, Started, post, started, wait_until
 from tests.own_cache import use_own_cache
-from tests.page.browser import Browser
+from tests.page.browser import Browser, patiently
 from tests.read.index.index_oracle import read_at_head
 
 CELLS: Final = 300
@@ -116,7 +117,7 @@ class Compared:
             base_url=node.url, timeout=WAIT_S, trust_env=False, verify=False
         ) as client:
             for address, expected in self._expected.items():
-                found = client.get(f"{self.base}/{address}")
+                found = patiently(partial(client.get, f"{self.base}/{address}"))
                 assert found.status_code == 200, (address, found.text)
                 assert document(found) == expected, address
             for route, address in API:

@@ -27,7 +27,7 @@ from tests.page.operated import operated_world
 from tests.page.test_page_index import documents, wait_whole
 from tests.store.disk import SmallDisk
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 
 def worlds_of(browser: Browser) -> list[PageWorld]:

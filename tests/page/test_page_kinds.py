@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from aos.core.state.state import Ancestor
 from aos.host.folder.making import init_world
 from aos.host.folder.reader import open_reader
+from aos.page import page_world
 from aos.read.views.intent_view import intent
 from aos.read.views.view import View
 from aos.values.digests import Hash
@@ -109,9 +112,10 @@ def test_every_page_of_a_fork_and_of_a_world_with_an_erased_value_is_shown(
 
 
 def test_a_world_that_a_process_runs_is_shown_with_its_process(
-    lived_in: Path, tmp_path: Path
+    lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PG-4: the process answers what it does with its effects."""
+    monkeypatch.setattr(page_world, "ASK_S", WAIT_S)  # a busy machine may keep it from answering
     world = copied(lived_in, tmp_path / "world")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = start("run", "--world", world, **quiet)

@@ -277,7 +277,7 @@ def test_the_command_prints_one_link_serves_and_ends_with_ctrl_c(lived_in: Path)
             assert (found.status_code, found.url.path) == (200, "/")
             assert client.get(url).status_code == 401
             port = found.url.port
-            with httpx.Client(trust_env=False) as other:
+            with httpx.Client(timeout=WAIT_S, trust_env=False) as other:
                 assert other.get(f"http://127.0.0.1:{port}/").status_code == 401
             big = client.get(f"http://127.0.0.1:{port}/", headers={"x": "a" * 40_000})
             assert big.status_code == 431

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.cli.shell import AOS, environment
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.page.form_browser import FormBrowser
 from tests.page.in_browser.chromium import Chromium
 from tests.page.in_browser.page_process import served
 
-WAIT_S = 30.0
+WAIT_S = 90.0
 ADA = "cell/host/puppet@1/Y2FkYQ"
 STATE = "() => document.querySelector('[data-live-state]').textContent"
 FIGURE = "() => document.querySelector('[data-figure=record]').textContent"

@@ -77,12 +77,12 @@ class Servers(LocalServers):
         """End a server in order."""
         assert server.process is not None
         server.process.terminate()
-        server.process.wait(20)
+        server.process.wait(90)
 
     def restart(self, server: LocalServer) -> None:
         """Run a server again that has ended, and wait until it answers."""
         self.start_server(server)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 90
         while server.document("/varz") is None:
             assert time.monotonic() < until, server.log.read_text()
             time.sleep(0.02)

@@ -22,7 +22,7 @@ LOW = "is too low for this process: expected at least"
 
 
 def limited(
-    limit: int, value: int, *words: str | Path, within_s: float = 60
+    limit: int, value: int, *words: str | Path, within_s: float = 240
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*AOS, *map(str, words)], env=environment(), capture_output=True, text=True,

@@ -116,7 +116,7 @@ def test_a_run_of_all_tests_prints_its_kernel_and_how_a_failure_is_repeated_with
     }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, *(["-m", "long"] if is_long else [])],
-        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120,
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=240,
         env={**kept, **form, "PYTHONPATH": str(ROOT), VARIABLE: seed},
     )  # fmt: skip
 
@@ -158,7 +158,7 @@ def test_the_commit_chooses_part_and_kernel_of_what_ci_runs(
 
     done = subprocess.run(
         [str(shutil.which("bash")), script], env=environment, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=240, check=False,
     )  # fmt: skip
 
     lines = done.stdout.splitlines()

@@ -46,10 +46,14 @@ STAGES: Final = (
 KILLS: Final = (0.05, 0.25, 0.45)
 """``aos run`` is killed once this part of all stages is done."""
 
+TURNS: Final = (AGENTS[:2], AGENTS[2:4], AGENTS[4:5], AGENTS[5:])
+"""The agents that begin before each kill, and after the last one. So there is progress left for the
+next kill, however late the one before it is."""
+
 COMMANDS: Final = (("verify",), ("replay", "--core", "both"))
 """The checks of a copy."""
 
-WAIT_S: Final = 45.0
+WAIT_S: Final = 150.0
 PLACE: Final = "out/answer.json"
 
 
@@ -73,13 +77,16 @@ def progress(world: client.WorldClient) -> int:
     return sum(STAGES.index(each.state["stage"]) for each in found if each and each.state)
 
 
-def killed_at(path: Path, world: client.WorldClient, around: Outside, least: int) -> int:
-    """Run the world, and end the process by SIGKILL at this progress, and not before it has made
-    some; return the progress."""
+def killed_at(
+    path: Path, world: client.WorldClient, around: Outside, agents: tuple[str, ...], least: int
+) -> int:
+    """Run the world, let these agents begin, and end the process by SIGKILL at this progress, and
+    not before it has made some; return the progress."""
     least = max(least, progress(world) + 1)
     process = start("run", *around.options, "--world", path, env=around.env,
                     stderr=subprocess.DEVNULL)  # fmt: skip
     try:
+        begin(world, around.briefs, *agents)
         deadline_s = time.monotonic() + WAIT_S
         while progress(world) < least:
             assert time.monotonic() < deadline_s, "it makes no progress"
@@ -108,16 +115,19 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     applied = run("apply", folder, "--abi", "agentos", "--world", path)
     assert applied.code == 0, applied.err
     with outside(root) as around:
+        stages = len(AGENTS) * (len(STAGES) - 1)
+        with client.connect(path) as world:
+            killed = tuple(
+                killed_at(path, world, around, agents, int(part * stages) + 1)
+                for part, agents in zip(KILLS, TURNS, strict=False)
+            )
         starter = start("run", "--world", path, stderr=subprocess.DEVNULL)
         try:
             with client.connect(path) as world:
-                begin(world, around.briefs, *AGENTS)
+                begin(world, around.briefs, *TURNS[-1])
         finally:
             starter.terminate()
             starter.wait()
-        with client.connect(path) as world:
-            stages = len(AGENTS) * (len(STAGES) - 1)
-            killed = tuple(killed_at(path, world, around, int(part * stages) + 1) for part in KILLS)
         run_to_the_end(path, around)
     return Lived(path, root, killed)
 

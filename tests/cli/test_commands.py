@@ -56,8 +56,8 @@ def running(world: Path) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
-        rest.join(30)
+        process.wait(90)
+        rest.join(90)
         process.stderr.close()
 
 
@@ -360,7 +360,7 @@ def test_on_a_terminal_it_asks(personal: Path, typed: bytes, code: int) -> None:
         os.write(ours, typed)
         done = subprocess.run(
             [*AOS, "erase", VALUE, "--world", str(personal)], env=environment(), stdin=theirs,
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
     finally:
         os.close(ours)

@@ -92,7 +92,7 @@ def test_an_error_completes_nothing(tmp_path: Path) -> None:
 def completed(*words: str, cwd: Path | None = None) -> Result:
     done = subprocess.run(
         [*AOS, COMPLETE, *words], env=environment(), capture_output=True, text=True, cwd=cwd,
-        check=False, timeout=60,
+        check=False, timeout=240,
     )  # fmt: skip
     return Result(done.returncode, done.stdout, done.stderr)
 

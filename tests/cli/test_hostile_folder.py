@@ -31,7 +31,7 @@ from tests.host import puppet
 
 PACKED: Final = bytes(range(256)) * 4096
 VICTIM: Final = b"a file of somebody else\n"
-HANGS_S: Final = 30.0
+HANGS_S: Final = 120.0
 DOCUMENTED: Final = {0, 1, 2, 3, 4}
 
 PRUNE: Final = ("journal", "prune", "--before", "newest")

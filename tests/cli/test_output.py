@@ -88,7 +88,7 @@ def test_a_reader_that_has_left_does_not_change_the_exit_code(
     os.close(reading)
 
     codes = [
-        start(*words, stdout=writing, stderr=subprocess.DEVNULL).wait(30)
+        start(*words, stdout=writing, stderr=subprocess.DEVNULL).wait(90)
         for words in (("inspect", "world", "-w", lived_in), ("verify", "-w", damaged))
     ]
     os.close(writing)
@@ -103,7 +103,7 @@ def test_an_stdout_that_cannot_be_written_is_exit_4(lived_in: Path) -> None:
         process = start(
             "inspect", "world", "--json", "--world", lived_in, stdout=full, stderr=subprocess.PIPE
         )
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=90)
 
     assert process.returncode == 4
     assert err == b"aos: stdout: cannot be written: No space left on device\n"

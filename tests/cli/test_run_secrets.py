@@ -96,7 +96,7 @@ def test_the_value_reaches_the_function_and_no_other_place(tmp_path: Path, world
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     # A reader that never gets its line must not wait for ever.
-    ending = threading.Timer(60, process.kill)
+    ending = threading.Timer(180, process.kill)
     ending.start()
     try:
         lines = Lines(process)

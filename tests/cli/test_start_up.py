@@ -74,7 +74,7 @@ def reported(*words: str | Path) -> Report:
     needs no engine (CR-33)."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *map(str, words)],
-        env=environment(**{CORE_VARIABLE: ""}), capture_output=True, text=True, timeout=60,
+        env=environment(**{CORE_VARIABLE: ""}), capture_output=True, text=True, timeout=240,
         check=True,
     )  # fmt: skip
     found = json.loads(done.stderr.splitlines()[-1])
@@ -120,7 +120,7 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
     world = copied(lived_in, tmp_path / "world")
     process = start("run", "--world", world, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 90
         while not (world / "aos.sock").exists() and time.monotonic() < until:
             time.sleep(0.02)
         found = imported("send", "host/Do@1", EVENT, "--world", world)

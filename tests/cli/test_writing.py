@@ -551,7 +551,7 @@ def test_lines_from_a_pipe_are_sent_before_more_arrive(
 
     def produce() -> None:
         os.write(writing, (line("a") + line("b")).encode())
-        assert answered.wait(10)
+        assert answered.wait(90)
         os.write(writing, line("c").encode()[:-1])
         os.close(writing)
 
@@ -773,15 +773,16 @@ def test_a_run_that_is_not_idle_in_time_lists_what_it_waited_for(
     )
     with open_writer(world) as writer:
         list(writer.send([puppet.do("wait", puppet.asks("hello"))]))
+    assert aos("run", "--until-waiting", world=world).code == 0  # the effect is open
     words = ("run", "--until-idle", "--executors", f"{file}:slow")
 
-    found = aos(*words, "--max-wait", "2500ms", world=world)
+    found = aos(*words, "--max-wait", "10s", world=world)
     document = aos(*words, "--max-wait", "1s", "--json", world=world)
     alone = aos("run", "--max-wait", "1s", world=world)
 
     assert (found.code, document.code, alone.code) == (4, 4, 2)
     first, second = found.out.splitlines()
-    assert first.startswith("not idle after 2.5 s (--max-wait), stopped at record ")
+    assert first.startswith("not idle after 10 s (--max-wait), stopped at record ")
     assert re.fullmatch(r"  1 open: host/echo@1, the oldest for \d+(\.\d)? (s|ms)", second)
     assert re.search(
         r"^waits for 1 host/echo@1; gives up at \S+Z \(--max-wait\)$", found.err, re.MULTILINE

@@ -136,7 +136,7 @@ def test_a_follower_gets_every_record_once_though_the_process_is_killed_and_star
     trips: Path,
 ) -> None:
     with aos.client.connect(trips) as world:
-        records = world.follow(after=0, idle_s=30)
+        records = world.follow(after=0, idle_s=150)
         found = []
         with running_trips(trips) as process:
             world.send(WANTED, trip("t-1"), id="1")
@@ -228,7 +228,7 @@ def test_events_with_an_id_are_accepted_once_though_the_process_is_killed(trips:
         process.kill()
         process.wait()
         process = start_trips(trips)
-        sender.join(60)
+        sender.join(150)
         assert not sender.is_alive()
     finally:
         process.kill()

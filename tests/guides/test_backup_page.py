@@ -58,7 +58,7 @@ def test_a_running_world_is_backed_up_under_load_restored_elsewhere_and_continue
                 sender.join(0.01)
         finally:
             is_over.set()
-            sender.join(60)
+            sender.join(150)
 
     # The machine is lost with its disk.
     shutil.rmtree(world)

@@ -181,7 +181,7 @@ def test_the_site_can_be_read_and_searched_from_the_disk_without_a_network(site:
         chromium.visit(f"{origin}/spec/guides/deploy.html")
         chromium.click("input[name=query]")
         chromium.type("--dry-run")
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 90
         while "matching document" not in (sight := chromium.look()).text:
             assert time.monotonic() < ends, "the search does not answer"
             time.sleep(0.1)

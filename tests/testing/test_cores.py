@@ -338,7 +338,7 @@ def test_a_run_without_end_that_is_interrupted_stops_no_other_world(
         third.send(DO, {"key": "a"})
         third.run()
         assert third.state(CELL, "a") == 1
-    assert ended.wait(10)
+    assert ended.wait(60)
     with pytest.raises(WorldProblem, match="whose thread is not there any more: a test was inter"):
         other.send(DO, {"key": "a"})
 

@@ -28,7 +28,7 @@ def pytest_of(folder: Path, *arguments: str, installed: bool = False) -> tuple[i
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     return ran.returncode, ran.stdout + ran.stderr

@@ -27,7 +27,7 @@ def test_the_stacks_of_a_hanging_test_are_printed(tmp_path: Path) -> None:
 
 
 def stacks(folder: Path, limit_s: int) -> str:
-    """What a run prints whose test hangs for longer than this."""
+    """The output of a run with a test that hangs for longer than this."""
     ran = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1",

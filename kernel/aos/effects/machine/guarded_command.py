@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -40,6 +41,9 @@ RECENT_BYTES_MAX: Final = 8 * 1024
 GUARD: Final = Path(__file__).with_name("command_guard.py")
 UNWANTED_GRACE_S: Final = 2.0
 SWEEP_S: Final = 3.0
+SWEEPS_MIN: Final = 50
+"""On a busy machine, the time of a sweep may be over before its process has had a turn."""
+
 DRAIN_S: Final = 0.25
 """How long the end of a stream may take once no process is left that could write to it."""
 
@@ -319,7 +323,10 @@ def _sweep(guard: subprocess.Popen[bytes]) -> None:
     guard.kill()
     _wait(guard)
     end = time.monotonic() + SWEEP_S
-    while IS_LINUX and (orphans := _orphans(begun)) and time.monotonic() < end:
+    for number in itertools.count():
+        orphans = _orphans(begun) if IS_LINUX else []
+        if not orphans or (number >= SWEEPS_MIN and time.monotonic() >= end):
+            return
         for orphan in orphans:
             for pid in (orphan, *descendants(orphan, orphan)):
                 with contextlib.suppress(ProcessLookupError, PermissionError):

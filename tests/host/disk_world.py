@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +31,7 @@ from tests.store.journal import derived_rows
 
 ROOT = Path(__file__).parents[2]
 AOS = (sys.executable, "-m", "aos_cli.entry")
-ENDS_S = 30.0
+ENDS_S = 120.0
 VALUE_BYTES = 3000
 
 
@@ -97,8 +96,14 @@ class Running:
 
     def until(self, name: str, *, is_set: bool) -> Any:
         """Wait until a figure of the status is something, or nothing."""
-        eventually(lambda: bool(self.status().get(name)) is is_set, f"{name} is {is_set}")
-        return self.status().get(name)
+        found: list[Any] = []
+
+        def is_so() -> bool:
+            found[:] = [status.get(name)] if (status := self.status()) else []
+            return bool(found) and bool(found[0]) is is_set
+
+        eventually(is_so, f"{name} is {is_set}")
+        return found[0]
 
     def kill(self) -> None:
         self.process.kill()
@@ -207,10 +212,17 @@ def strace_on(process: subprocess.Popen[str], file: Path, *inject: str) -> Itera
         [*command, *(f"--inject={each}" for each in inject)], stderr=subprocess.DEVNULL
     )
     try:
-        status = Path(f"/proc/{process.pid}/status")
-        eventually(lambda: f"TracerPid:\t{tracer.pid}" in status.read_text(), "it is traced")
-        time.sleep(0.05)  # the other threads follow
+        eventually(lambda: _is_traced(process.pid, tracer.pid), "all its threads are traced")
         yield
     finally:
         tracer.terminate()
         tracer.wait()
+
+
+def _is_traced(pid: int, tracer: int) -> bool:
+    """Whether each thread of a process is traced."""
+    texts: list[str] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            texts.append((thread / "status").read_text())
+    return bool(texts) and all(f"TracerPid:\t{tracer}\n" in text for text in texts)

@@ -36,7 +36,7 @@ from tests.host.test_crash import start
 from tests.host.test_process import Echo, send
 
 T = TypeVar("T")
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 @dataclass(eq=False)

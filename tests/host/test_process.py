@@ -22,6 +22,7 @@ from aos.core.journal.faults import FaultKind
 from aos.core.journal.inputs import AttemptInput, EventInput
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt, Record, Start
+from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.door.link import Link
 from aos.host.door.remote import ask_running
@@ -35,6 +36,7 @@ from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.process import Ended, RunningWorld, RunSettings, Started, Status, run_world
+from aos.host.run_end import RunEnd
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.store import lock
@@ -51,7 +53,7 @@ from tests.core.desk import desks, pay, tell, wish
 from tests.host.puppet import DO, ECHO, PUPPET, asks, asks_for, do, files, manifest, trap
 
 T = TypeVar("T")
-WAIT_S = 20.0
+WAIT_S = 120.0
 
 
 @dataclass(eq=False)
@@ -510,11 +512,12 @@ def test_a_run_waits_for_a_writer_that_is_about_to_end(
     reports: list[str] = []
     writer = open_writer(world)
     assert writer.is_direct
-    timer = threading.Timer(0.5, writer.close)
-    timer.start()
 
-    ended = run(world, until_idle=True, report=reports.append)
-    timer.join()
+    def report(line: str) -> None:
+        reports.append(line)
+        writer.close()
+
+    ended = run(world, until_idle=True, report=report)
 
     assert ended.is_idle
     [line] = [each for each in reports if "waiting up to" in each]
@@ -558,12 +561,23 @@ def test_a_signal_stops_the_world_cleanly(world: Path) -> None:  # H-82
     send(world, do("a"))
 
 
-def test_a_signal_is_heard_while_the_journal_is_read(world: Path) -> None:  # H-82
+def test_a_signal_is_heard_while_the_journal_is_read(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-82"""
+    is_heard = threading.Event()
+    signaled = RunEnd.signaled
+
+    def heard(end: RunEnd) -> None:
+        signaled(end)
+        is_heard.set()
+
     def interrupt(done: int, of: int) -> None:
         assert done <= of
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.2)
+        assert is_heard.wait(WAIT_S)
 
+    monkeypatch.setattr(RunEnd, "signaled", heard)
     with pytest.raises(Stopping, match="stopped while its journal was read"):
         asyncio.run(run_world(world, RunSettings(on_fold=interrupt)))
     with WorldLock(world):
@@ -688,6 +702,7 @@ def test_a_run_that_is_late_names_the_next_timer(tmp_path: Path, template: Path)
             (timer, {"deliver_at_ns": due, "key": "next"}),
         )
         list(writer.send([do("a", out)]))
+    assert not run(path, TimerExecutor(), until_waiting=True).is_late
     seen: list[Status] = []
 
     ended = run(path, TimerExecutor(), until_idle=True, max_wait_s=1.0, on_status=seen.append)
@@ -802,9 +817,13 @@ def test_a_begun_attempt_of_an_effect_of_clients_is_not_called_lost_at_a_start(
     """K-97"""
     path = careful
     send(path, do("a", asks("x", effect=ONCE)))
-    run(path, elsewhere=True, until_idle=True, max_wait_s=0.2)
-    with open_reader(path) as reader:
-        [intent] = reader.state.intents.values()
+
+    def intents() -> list[OpenIntent]:
+        with open_reader(path) as reader:
+            return list(reader.state.intents.values())
+
+    while_running(path, lambda: until(lambda: bool(intents())), elsewhere=True)
+    [intent] = intents()
 
     async def left_alone() -> None:
         async with asyncio.timeout(WAIT_S):

@@ -48,7 +48,7 @@ def witness_at(url: str) -> Witness:
     return Witness.of(f"{url}={VKEY.text}")
 
 
-def post(url: str, body: bytes, *, kind: str, seconds: float = 10.0) -> Posted:
+def post(url: str, body: bytes, *, kind: str, seconds: float = 60.0) -> Posted:
     return NamedServer.at(url, "--witness").post(body, kind=kind, seconds=seconds)
 
 
@@ -206,7 +206,7 @@ def test_a_witness_answers_over_http(service: WitnessService) -> None:
         again = post(f"{url}/add-checkpoint", log.request(0, 7), kind="text/plain")
         assert (again.status, again.kind, again.body) == (409, "text/x.tlog.size", b"7\n")
         assert post(f"{url}/other", b"", kind="text/plain").status == 404
-        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
         connection.putrequest("POST", "/add-checkpoint")
         connection.putheader("Content-Length", "99999999")
         connection.endheaders()

@@ -136,7 +136,10 @@ def test_a_busy_world_says_so_after_a_while(tmp_path: Path) -> None:  # H-57
 def test_a_request_waits_for_room_when_it_comes_soon(tmp_path: Path) -> None:  # H-57
     gate = Turnstile()
     rig = Rig(modules={**MODULES, COUNTER: gate}, bounds=Bounds(inputs=1))
-    with served(tmp_path / "w", rig) as world, world.connect() as connection:
+    with (
+        served(tmp_path / "w", rig, busy_after_s=TIMEOUT_S) as world,
+        world.connect() as connection,
+    ):
         rig.submit(add("a"))
         eventually(lambda: rig.engine.stats().queued == 0, "the core has it")
         rig.submit(add("a"))
@@ -690,7 +693,7 @@ def test_a_process_without_descriptors_takes_clients_again_when_it_has_some(
         asyncio.get_running_loop().add_reader(exhausted, listener._accept)
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
         writer.write(pack({}))
-        header = await asyncio.wait_for(reader.readexactly(4), 5)
+        header = await asyncio.wait_for(reader.readexactly(4), TIMEOUT_S)
         answer = unpack(await reader.readexactly(length(header)))
         listener.close()
         await listener.finish()

@@ -37,7 +37,7 @@ from tests.host import attempt_host
 from tests.host.puppet import PUPPET, asks, do, files
 
 ONCE, RETRIED, PLAIN = "host/once@1", "host/retried@1", "host/plain@1"
-RUN_S = 30.0
+RUN_S = 120.0
 
 
 def manifest() -> Loaded:

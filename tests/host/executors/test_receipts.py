@@ -91,7 +91,7 @@ def play(rig: Rig, scene: Callable[[Receipts], Awaitable[None]], **more: Any) ->
     async def body() -> None:
         await scene(Receipts(rig.engine, world=rig.world, key=WORLD_KEY, **more))
 
-    asyncio.run(asyncio.wait_for(body(), 10))
+    asyncio.run(asyncio.wait_for(body(), 120))
 
 
 def receipts_of(rig: Rig) -> list[Receipt]:
@@ -390,7 +390,12 @@ def test_a_busy_world_says_so_to_who_can_come_again_and_drops_frames() -> None:
 
         async def scene(receipts: Receipts) -> None:
             first = [asyncio.ensure_future(receipts.answer(outcome(each))) for each in asked[:2]]
-            await asyncio.sleep(0.05)  # they are on their way to the disk
+            inbox = rig.engine._inbox
+            for _ in range(3):
+                await asyncio.sleep(0)  # both are submitted
+            await asyncio.to_thread(
+                eventually, lambda: inbox.urgent.count == 0, "they are on their way to the disk"
+            )
             rig.engine._inbox.bounds = Bounds(inputs=0)
             rig.engine._inbox.urgent.count += 1
             with pytest.raises(Busy):
@@ -415,7 +420,7 @@ def test_outcomes_outlive_a_disk_that_is_full_for_a_while() -> None:
     """X-5: those that were submitted wait, later ones are offered again."""
     with desks() as rig:
         asked = paying(rig, 8)
-        rig.store.failures = [NoRoom("the disk is full", needed_bytes=1, free=0)] * 3
+        rig.store.failures = [NoRoom("the disk is full", needed_bytes=1, free=0)] * 100_000
 
         async def settled(receipts: Receipts, each: OpenIntent) -> Answer | Lost:
             while True:
@@ -423,6 +428,7 @@ def test_outcomes_outlive_a_disk_that_is_full_for_a_while() -> None:
                     return await receipts.answer(outcome(each))
                 except Busy:
                     refused.append(each.intent)
+                    rig.store.failures.clear()
                     await asyncio.sleep(0.01)
 
         async def scene(receipts: Receipts) -> None:

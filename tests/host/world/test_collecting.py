@@ -573,13 +573,22 @@ def test_a_client_that_is_suspended_does_not_keep_its_marking(
         world.connect() as other,
     ):
         full_with_one_waiting(world.rig)
+        collecting = world.rig.engine.collecting
+        end = collecting.end
+        were_open: list[bool] = []
+
+        def note_end(token: int) -> None:
+            were_open.append(collecting.is_open)
+            end(token)
+
+        monkeypatch.setattr(collecting, "end", note_end)
         assert "pid" in world.ask(other, op="status")
         assert "token" in world.ask(connection, op="collect", step="begin")
-        assert world.rig.engine.collecting.is_open
 
         assert connection.recv(1) == b""
 
         eventually(lambda: not world.rig.engine.collecting.is_open, "the marking has ended")
+        assert were_open == [True]
         assert isinstance(world.rig.ask(add("b"))[0], Admitted)
         assert "pid" in world.ask(other, op="status")
 

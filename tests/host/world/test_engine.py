@@ -273,6 +273,7 @@ def test_a_frame_is_cut_when_it_takes_long_and_the_disk_has_nothing_to_do() -> N
     slow = threading.Event()
 
     def slowly(envelope: Envelope) -> Any:
+        eventually(lambda: rig.engine._pipeline.is_idle, "the disk has nothing to do")
         slow.wait(0.006)
         return count(envelope)
 

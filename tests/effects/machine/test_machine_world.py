@@ -205,7 +205,7 @@ def _command(pid: int) -> str:
         return ""
 
 
-def _until(what: Callable[[], bool], within_s: float = 20) -> None:
+def _until(what: Callable[[], bool], within_s: float = 120) -> None:
     end = time.monotonic() + within_s
     while not what():
         assert time.monotonic() < end, "it took too long"

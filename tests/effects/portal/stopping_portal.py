@@ -16,7 +16,7 @@ from aos.effects.portal import send as send_event
 from aos.worker import EffectContext, Executors, effect
 
 
-@effect("sys/portal.send@1", timeout_s=60, attempts=20, backoff_ms=300, backoff_cap_ms=300)
+@effect("sys/portal.send@1", timeout_s=60, attempts=100, backoff_ms=300, backoff_cap_ms=1_000)
 async def send(params: Mapping[str, Any], ctx: EffectContext) -> dict[str, Any]:
     receipt = await send_event(params, ctx)
     if is_first(receipt["message_id"]):

@@ -10,7 +10,7 @@ from aos.core.decide.answers import Admitted
 from aos.host.door.writer import open_writer
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
 from tests.host import puppet
-from tests.host.cluster.fronts import Fronts, give_webhook, patiently, taken_slowly
+from tests.host.cluster.fronts import Answers, Fronts, give_webhook, patiently
 from tests.host.cluster.node_processes import NodeProcess, joined, made, node_processes
 from tests.nats_servers import Servers
 from tests.node.test_webhooks import receiver
@@ -43,10 +43,11 @@ def group(tmp_path_factory: pytest.TempPathFactory, three: Servers) -> Iterator[
     assert made(three, top / "a").code == 0
     folders = {"a": top / "a"}
     folders |= {name: joined(top / "a", top / name, name) for name in ("b", "c")}
-    with receiver(taken_slowly) as (url, posts), node_processes() as begin:
+    answers = Answers()
+    with receiver(answers) as (url, posts), node_processes() as begin:
         for folder in folders.values():
             give_webhook(folder, url)
-        fronts = Fronts(folders, begin, posts=posts)
+        fronts = Fronts(folders, begin, posts=posts, answers=answers)
         a = fronts.start("a")
         patiently(lambda: a.owns, lambda: a.output)
         with open_writer(folders["a"]) as writer:

@@ -25,8 +25,24 @@ from tests.node.test_webhooks import SECRET, Post
 
 NAMES = ("a", "b", "c")
 SERVING = "serving "
+LEASE_S = 5
+"""Longer than that of other nodes: these tests name the owner and ask the others."""
+
 STARTS = 8
 """How many times 30 s the start of all nodes may take on a busy machine."""
+
+
+@dataclass
+class Answers:
+    """The answers of the receiver to posts. Those behind the first ``most`` are held back."""
+
+    most: int | None = None
+
+    def __call__(self, number: int) -> int:
+        """The status of the answer to a post."""
+        while self.most is not None and number > self.most:
+            time.sleep(0.01)
+        return 204
 
 
 @dataclass
@@ -41,10 +57,11 @@ class Fronts:
     """How many lines about its address a node had printed before its start."""
     posts: list[Post] = field(default_factory=list)
     """The posts of the webhook that each node has, about events that the puppet emits."""
+    answers: Answers = field(default_factory=Answers)
 
     def start(self, name: str, *more: str) -> NodeProcess:
         """Start a node, or start it again."""
-        words = ("--listen", "127.0.0.1:0", *more)
+        words = ("--listen", "127.0.0.1:0", "--lease", str(LEASE_S), *more)
         earlier = self.nodes.get(name)
         self.lines[name] = 0 if earlier is None else earlier.output.count(SERVING)
         node = self.begin(self.folders[name], *words, command="node", PYTHONUNBUFFERED="1")
@@ -117,12 +134,6 @@ def give_webhook(folder: Path, url: str) -> None:
         'secret = "hook.secret"',
     ]  # fmt: skip
     (folder / "node.toml").write_text("\n".join(lines))
-
-
-def taken_slowly(_: int) -> int:
-    """The status of an answer of the receiver."""
-    time.sleep(0.1)
-    return 204
 
 
 def patiently(condition: Callable[[], object], reason: Callable[[], str]) -> None:

@@ -22,7 +22,7 @@ from aos.host.folder.folder import open_folder
 from aos.host.folder.replica_file import replica_of
 from aos.host.nats_servers import LocalServer
 from aos.manifest.load import Loaded, load
-from aos.store.log.nats_connection import NatsConnection
+from aos.store.log.nats_connection import ANSWER_SECONDS, NatsConnection
 from aos.store.log.nats_errors import Unanswered
 from aos.values.cbor import encode
 from tests.host import puppet
@@ -301,7 +301,7 @@ class MatrixCluster:
 
     def _leader(self) -> str:
         """The server that leads the stream."""
-        connection: NatsConnection = self._servers.connected()
+        connection: NatsConnection = self._servers.connected(answer_seconds=ANSWER_SECONDS)
         try:
             while True:
                 try:

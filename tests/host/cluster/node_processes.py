@@ -55,6 +55,12 @@ def joined(first: Path, folder: Path, node: str) -> Path:
     return folder
 
 
+def are_level(nodes: Sequence[NodeProcess]) -> bool:
+    """Whether all nodes answer, and have the same position in the log."""
+    positions = {node.position for node in nodes}
+    return len(positions) == 1 and 0 not in positions
+
+
 def waits(condition: Callable[[], object], reason: Callable[[], str] = lambda: "") -> float:
     """Wait until a condition is true; return how long that took, in seconds."""
     began_s = time.monotonic()
@@ -93,6 +99,11 @@ class NodeProcess:
     def position(self) -> int:
         """Its position in the log; 0 while it does not answer, as between two roles."""
         return int(self.replica.get("position", 0))
+
+    @property
+    def seq(self) -> int:
+        """The number of its last record; 0 while it does not answer."""
+        return int(self.status().get("seq", 0))
 
     @property
     def has_all(self) -> bool:
@@ -151,7 +162,7 @@ def node_processes() -> Iterator[Callable[..., NodeProcess]]:
                 node.process.wait()
 
 
-def send(folder: Path, items: Sequence[Item], *, busy_s: float = 10.0) -> list[Answer]:
+def send(folder: Path, items: Sequence[Item], *, busy_s: float = 60.0) -> list[Answer]:
     """Send events to the process of a folder."""
     patience = WaitPatience(busy_s)
     with open_writer(folder, connect_s=5.0, patience=patience) as writer:

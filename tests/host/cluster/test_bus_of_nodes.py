@@ -20,7 +20,15 @@ from aos.store.rows import Forget
 from aos.values.digests import content_hash, hash_text
 from tests.cli.shell import here
 from tests.host import puppet
-from tests.host.cluster.node_processes import NodeProcess, joined, journal, made, send, waits
+from tests.host.cluster.node_processes import (
+    WAIT_S,
+    NodeProcess,
+    joined,
+    journal,
+    made,
+    send,
+    waits,
+)
 from tests.nats_servers import Servers
 
 Run = Callable[..., NodeProcess]
@@ -72,7 +80,7 @@ def test_each_node_and_the_address_take_requests_whichever_node_owns_the_world(
     assert all(isinstance(answer, Admitted | Duplicate) for answer in answers)
     assert here("send", "host/Do@1", event, "--world", address).code == 0
     standby.signal(signal.SIGINT)
-    standby.process.wait(30)
+    standby.process.wait(WAIT_S)
 
     records = journal(second)
     count = sum(isinstance(record, Event) for record in records)
@@ -107,7 +115,7 @@ def test_a_value_that_a_standby_lacks_comes_from_the_owner(
         assert isinstance(answer, Admitted)
         seq = answer.seq
     standby = run(second)
-    standby.wait(lambda: standby.status().get("seq", 0) >= seq)
+    standby.wait(lambda: standby.seq >= seq)
     with open_reader(second) as reader:
         assert reader.store.blob(module) == puppet.WASM.read_bytes()
     assert "joins again" not in standby.output
@@ -129,7 +137,7 @@ def test_a_value_is_erased_through_a_standby_and_then_from_the_servers(
         assert isinstance(writer.apply(puppet.manifest()).answer, Admitted)
     [told] = send(second, [puppet.do("ada", puppet.asks("x" * 3000), submission_id="one")])
     assert isinstance(told, Admitted)
-    standby.wait(lambda: standby.status()["seq"] >= told.seq)
+    standby.wait(lambda: standby.seq >= told.seq)
     [event] = (record for record in journal(second) if isinstance(record, Event))
     assert isinstance(event.value, Ref)
     value = event.value.hash
@@ -148,7 +156,8 @@ def test_a_value_is_erased_through_a_standby_and_then_from_the_servers(
     assert f"no base has record {erased['seq']} yet: aos cluster base" in str(
         erased["open_at_servers"]
     )
-    standby.wait(lambda: standby.status()["seq"] >= erased["seq"])
+    for node in (owner, standby):
+        node.wait(lambda node=node: node.seq >= erased["seq"])  # type: ignore[misc]
     for folder in (first, second):
         with open_reader(folder) as reader:
             assert not reader.store.has_blob(value)

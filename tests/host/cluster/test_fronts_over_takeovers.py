@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.page.browser import read_page
 from tests.page.form_browser import FormBrowser
 
 EMITTED = 20
+ANSWERED = 3
 
 
 def emitting(cell: str) -> dict[str, object]:
@@ -43,6 +45,7 @@ def test_webhooks_continue_at_the_next_owner(group: Fronts) -> None:
     """CL-332: in order, none left out, and at most the post under way is repeated."""
     owner = group.owner
     before, begun = len(emitted_ids(group)), len(group.posts)
+    group.answers.most = begun + ANSWERED
     items = [emitting(f"source-{number}") for number in range(EMITTED)]
     sent = group.http(group.standby).post("/v1/events?wait=ran", json={"items": items})
     assert sent.status_code == 200, sent.text
@@ -50,17 +53,19 @@ def test_webhooks_continue_at_the_next_owner(group: Fronts) -> None:
     def ids() -> list[str]:
         return [post.id for post in group.posts[begun:]]
 
-    patiently(lambda: len(ids()) >= 3, lambda: str(ids()))
+    patiently(lambda: len(ids()) > ANSWERED, lambda: str(ids()))
     killed = group.kill_owner()
     assert killed == owner
-    assert len(set(ids())) < EMITTED, "the takeover is in the middle of the posts"
+    under_way = ids()[ANSWERED]
+    group.answers.most = None
     patiently(lambda: len(set(ids())) >= EMITTED, lambda: str(ids()))
     group.start(killed)
     group.all_ready()
     expected = emitted_ids(group)[before:]
     assert len(expected) == EMITTED
     assert list(dict.fromkeys(ids())) == expected
-    assert len(ids()) <= EMITTED + 1
+    repeated = {id for id, count in Counter(ids()).items() if count > 1}
+    assert repeated <= {under_way}
 
 
 def test_a_standby_shows_tasks_and_batches_and_its_forms_reach_the_owner(group: Fronts) -> None:
@@ -101,10 +106,13 @@ def test_a_batch_continues_at_the_next_owner(group: Fronts) -> None:
         answer = group.http(name).get("/v1/batch?id=over")
         return dict(answer.json()) if answer.status_code == 200 else {}
 
-    patiently(lambda: int(str(batch(owner)["done"])) >= 3, lambda: str(batch(owner)))
+    patiently(lambda: int(str(batch(owner).get("done", 0))) >= 3, lambda: str(batch(owner)))
     assert group.kill_owner() == owner
-    more = group.http(standby).post("/v1/events", json=event("batched-later"))
-    assert more.status_code == 200, more.text
+    later = event("batched-later", id="later")
+    patiently(
+        lambda: group.http(standby).post("/v1/events", json=later).status_code == 200,
+        lambda: "the event is not admitted",
+    )
     patiently(lambda: batch(standby).get("status") == "done", lambda: str(batch(standby)))
     done = batch(standby)
     assert (done["done"], done["refused"], done["total"]) == (EMITTED, 0, EMITTED)

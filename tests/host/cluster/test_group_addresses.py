@@ -37,6 +37,7 @@ from tests.cli.test_group_commands import write
 from tests.host import puppet
 from tests.host.cluster.node_processes import (
     LEASE_S,
+    WAIT_S,
     NodeProcess,
     journal,
     made,
@@ -53,6 +54,7 @@ from tests.store.nats.registered_world import OTHER_KEY
 Run = Callable[..., NodeProcess]
 NAME = "addressed"
 EFFECTS = (puppet.ECHO, WORLD_SEND)
+SILENT = ("owner_silent", "owner_missing", "standby_silent")
 
 KILLED = """
 import os, sys
@@ -130,9 +132,16 @@ class Addressed:
         return self.aos(*words, "--operator-key", key)
 
     def findings(self) -> tuple[int, list[dict[str, Any]]]:
-        """The exit code and the findings of a check of the group."""
-        ran = here("cluster", "check", self.address, *self.monitors, "--json")
-        return ran.code, ran.json["findings"]
+        """The exit code and the findings of a check of the group, once none of its nodes is slow:
+        on a busy machine, one may write no beat for a moment."""
+        checks: list[Result] = []
+
+        def are_heard() -> bool:
+            checks[:] = [here("cluster", "check", self.address, *self.monitors, "--json")]
+            return not any(row["kind"] in SILENT for row in checks[0].json["findings"])
+
+        waits(are_heard, lambda: checks[0].out)
+        return checks[0].code, checks[0].json["findings"]
 
     def manifests(self) -> list[bytes | None]:
         """The hashes of the manifests of the shards, without what differs in each case."""
@@ -414,7 +423,7 @@ def test_an_apply_that_is_killed_between_two_shards_is_finished_by_the_same_comm
     words = ["apply", str(third), "--world", addressed.address, "--operator-key", str(key)]
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, *words],
-        env=environment(), check=False, capture_output=True, timeout=120,
+        env=environment(), check=False, capture_output=True, timeout=240,
     )  # fmt: skip
     assert ended.returncode == 9, ended.stderr
 
@@ -457,7 +466,7 @@ def test_a_group_admits_each_event_once_if_the_source_is_killed_before_its_recei
                 assert isinstance(applied.answer, Admitted)
             with contextlib.suppress(AosError):  # it may be killed before it answers
                 send(shop, [puppet.do("ada", sends(NAME, one), submission_id="one")])
-            assert killed.wait(60) == 9
+            assert killed.wait(WAIT_S) == 9
         finally:
             killed.kill()
     assert delivered(one_path) == [one]

@@ -75,7 +75,7 @@ class MemberProcess:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(60)
+        return self.process.wait(120)
 
 
 @contextmanager

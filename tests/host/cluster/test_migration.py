@@ -14,7 +14,15 @@ from aos.core.journal.inputs import MIGRATE
 from aos.host.door.writer import open_writer
 from tests.host import puppet
 from tests.host.apply.test_upgrades import in_force, replays, states
-from tests.host.cluster.node_processes import NodeProcess, is_applied, joined, made, send, waits
+from tests.host.cluster.node_processes import (
+    NodeProcess,
+    are_level,
+    is_applied,
+    joined,
+    made,
+    send,
+    waits,
+)
 from tests.host.upgrades import migrating, version
 from tests.nats_servers import Servers
 from tests.run_seed import rotated
@@ -49,7 +57,7 @@ def test_a_migration_is_whole_or_absent_after_a_kill_of_the_owner(
 
     applying.join()
     waits(lambda: any(node.owns for node in others), lambda: str([node.output for node in others]))
-    waits(lambda: len({node.replica.get("position") for node in others}) == 1)
+    waits(lambda: are_level(others))
     is_new = in_force(folders[1]) == migrating().effective.hash
     for folder in folders[1:]:
         after_kill = states(folder)
@@ -65,7 +73,7 @@ def test_a_migration_is_whole_or_absent_after_a_kill_of_the_owner(
     again = run(folders[0])
     nodes = [again, *others]
     again.wait(lambda: again.follows)
-    waits(lambda: len({node.replica.get("position") for node in nodes}) == 1)
+    waits(lambda: are_level(nodes))
     assert [node.stop() for node in nodes] == [0, 0, 0]
     for folder in folders:
         assert states(folder) == {f"cell-{number}": [2] for number in range(CELLS)}

@@ -71,7 +71,7 @@ def test_an_init_that_is_killed_is_finished_by_the_same_command(
     folder = top / "a"
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, function, when, *options(three, folder)],
-        env=environment(), check=False, capture_output=True, timeout=60,
+        env=environment(), check=False, capture_output=True, timeout=240,
     )  # fmt: skip
     assert killed.returncode == 9, killed.stderr
 
@@ -127,12 +127,11 @@ def test_a_world_that_is_there_is_not_made_again_with_other_options(
 
 def test_a_failure_leaves_no_stream_and_no_folder(tmp_path: Path, three: Servers) -> None:
     """The address of one monitor is that of nothing."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     top = tmp_path / "failed"
     top.mkdir()
-    with three.connected() as connection:
+    with socket.socket() as deaf, three.connected() as connection:
+        deaf.bind(("127.0.0.1", 0))
+        port = deaf.getsockname()[1]
         before = logs_of(connection)
         failed = here(
             "init", top / "a", "--store", f"{three.address}/failed", "--monitor",

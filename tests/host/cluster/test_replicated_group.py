@@ -128,7 +128,7 @@ def killed_at(function: str, calls: int, words: list[str]) -> None:
     """Run a command in a process that is killed before a call of a function."""
     ended = subprocess.run(
         [sys.executable, "-c", KILLED, function, str(calls), *words],
-        env=environment(), check=False, capture_output=True, timeout=120,
+        env=environment(), check=False, capture_output=True, timeout=240,
     )  # fmt: skip
     assert ended.returncode == 9, ended.stderr
 

@@ -60,7 +60,7 @@ async def running(process: ReplicatedProcess, end: RunEnd) -> AsyncIterator[None
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110  # a file
             await asyncio.sleep(0.001)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 HOST: Final = "127.0.0.1"
 CHUNK: Final = 64 * 1024
-WAIT_S: Final = 30.0
+WAIT_S: Final = 120.0
 
 
 class Cut(StrEnum):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import signal
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 
 from aos.errors import BadUsage
 from aos.host.nats_program import find_nats_server
-from aos.host.nats_servers import LocalServer, LocalServers
+from aos.host.nats_servers import HOST, PORTS_FILE, LocalServer, LocalServers
 from aos.store.log.log import LogUnreachable
 from aos.store.log.nats_address import NatsAccess, NatsAddress
 from aos.store.log.nats_connection import NatsConnection
@@ -27,6 +30,10 @@ from aos.store.log.nats_stream import (
 from aos.values.digests import Hash
 from tests.tools import missing
 
+PATIENT_S = 30.0
+PORTS = range(10_000, 17_900)
+"""Each server has three, 1,000 apart: below those of ``tests.free_ports``."""
+
 
 def nats_program() -> Path:
     """The program; without it the test is skipped loudly, or fails."""
@@ -36,6 +43,18 @@ def nats_program() -> Path:
         missing(f"nothing is tested on NATS servers: {problem}")
 
 
+def _first_port(count: int) -> int:
+    """A first port of free ones, below those that the system gives to connections: a server that
+    starts again must find its port free."""
+    while True:
+        first = secrets.choice(PORTS)
+        numbers = (first + index + more for index in range(count) for more in (0, 1000, 2000))
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            for number in numbers:
+                probes.enter_context(socket.socket()).bind((HOST, number))
+            return first
+
+
 class Servers(LocalServers):
     """Servers with other settings: ``extra`` replaces parts of each configuration."""
 
@@ -43,7 +62,8 @@ class Servers(LocalServers):
         self, folder: Path, *, count: int = 1, extra: Mapping[str, Any] | None = None
     ) -> None:
         self._extra = extra or {}
-        super().__init__(folder, nats_program(), count=count)
+        first = None if (folder / PORTS_FILE).exists() else _first_port(count)
+        super().__init__(folder, nats_program(), first_port=first, count=count)
 
     def configuration(self, server: LocalServer) -> dict[str, Any]:
         document = super().configuration(server)
@@ -88,11 +108,17 @@ class Servers(LocalServers):
             time.sleep(0.02)
 
     def connected(
-        self, *, access: NatsAccess | None = None, is_tls: bool = False
+        self,
+        *,
+        access: NatsAccess | None = None,
+        is_tls: bool = False,
+        answer_seconds: float = PATIENT_S,
     ) -> NatsConnection:
+        """A connection, which waits ``answer_seconds`` for each answer: longer than that of a node,
+        which asks again (``ANSWER_SECONDS``), as a test on a busy machine does not."""
         text = f"{self.address}/shop"
         address = NatsAddress.parse(text.replace("nats:", "tls:") if is_tls else text)
-        return NatsConnection(address, access)
+        return NatsConnection(address, access, answer_seconds=answer_seconds)
 
 
 def new_log(connection: NatsConnection, *, replicas: int = 1) -> NatsLog:

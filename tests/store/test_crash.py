@@ -47,10 +47,11 @@ def test_a_killed_writer_leaves_a_prefix_with_all_that_it_acknowledged(tmp_path:
     for _ in range(ROUNDS):
         child = spawn("writer", str(folder))
         assert line(child.stdout) == f"open {last}"
+        first = [int(line(child.stdout)) for _ in range(chance.randrange(8))]
         time.sleep(chance.uniform(0.01, 0.2))
         seen = end(child).split()
         # The last line may have been cut off by the kill: it is no acknowledgement then.
-        whole = [int(each) for each in seen[:-1]]
+        whole = [*first, *(int(each) for each in seen[:-1])]
         acknowledged = max(whole, default=last)
 
         last = check(folder, acknowledged)

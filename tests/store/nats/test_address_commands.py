@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 
 from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Control, Event, Manifest
@@ -18,6 +17,7 @@ from tests.host.cluster import bus_owner
 from tests.memory_world import WORLD_KEY
 from tests.nats_servers import Servers
 from tests.store.nats.named_cluster import DO, NamedCluster, event
+from tests.tools import takes_less_than
 
 
 def test_commands_reach_the_owner_and_the_next_one_after_a_kill(cluster: NamedCluster) -> None:
@@ -127,11 +127,13 @@ def test_addresses_that_name_no_world(server: Servers, cluster: NamedCluster) ->
 
 def test_an_owner_is_waited_for_as_long_as_the_command_says(cluster: NamedCluster) -> None:
     """CL-125, C-8a: the wait is reported."""
-    began_s = time.monotonic()
-    away = cluster.aos("send", DO, event("a"), "--timeout", "2500ms")
-    assert time.monotonic() - began_s < 20
-    assert away.code == 4, away
-    assert "waiting for at most 2.5 s: no node owns this world" in away.err
+
+    def send() -> None:
+        away = cluster.aos("send", DO, event("a"), "--timeout", "2500ms")
+        assert away.code == 4, away
+        assert "waiting for at most 2.5 s: no node owns this world" in away.err
+
+    assert takes_less_than(20, send)
 
 
 def test_a_key_of_no_operator_is_refused(cluster: NamedCluster) -> None:

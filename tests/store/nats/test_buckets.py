@@ -15,7 +15,7 @@ from aos.errors import Damage, Refused
 from aos.store.log.bucket import VALUE_BYTES_MAX, Bucket, BucketConflict, BucketUnreachable
 from aos.store.log.memory_bucket import MemoryBucket, SharedBucket
 from aos.store.log.nats_bucket import BEATS, WORLDS, NatsBucket
-from aos.store.log.nats_connection import NatsConnection
+from aos.store.log.nats_connection import ANSWER_SECONDS, NatsConnection
 from aos.store.log.nats_errors import JetStreamError
 from aos.store.log.nats_stream import bucket_settings
 from tests.nats_servers import Servers, asked, state_of
@@ -182,7 +182,7 @@ def test_a_bucket_that_is_gone_is_damage_and_one_that_is_away_unreachable(  # CL
 ) -> None:
     with Servers(tmp_path_factory.mktemp("servers")) as servers:
         servers.start()
-        with servers.connected() as connection:
+        with servers.connected(answer_seconds=ANSWER_SECONDS) as connection:
             bucket = NatsBucket(connection, WORLDS, replicas=1)
             revision = bucket.create("shop", b"1")
             asked(connection, "STREAM.DELETE.KV_AOS", {})

@@ -83,10 +83,10 @@ def test_the_nodes_of_a_world_are_shown_with_their_lag(world: RegisteredWorld) -
 def test_a_beat_that_is_older_than_the_lease_is_silent_by_the_time_of_the_server(  # CL-170
     world: RegisteredWorld,
 ) -> None:
-    world.node("a").claim(world.end)
     began = time.monotonic()
+    world.node("a").claim(world.end)
     while not status(world.address.text)["worlds"][0]["nodes"][0]["is_silent"]:
-        assert time.monotonic() - began < LEASE_NS / 1e9 + 5
+        assert time.monotonic() - began < LEASE_NS / 1e9 + 60
         time.sleep(0.2)
 
     assert time.monotonic() - began > LEASE_NS / 1e9 - 1

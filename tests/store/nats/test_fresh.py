@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from tests.cli.shell import here
 from tests.host.cluster import bus_owner
 from tests.host.cluster.owner_process import WORLD
 from tests.store.nats.named_cluster import DO, NamedCluster, event
+from tests.tools import takes_less_than
 
 
 def node_folder(cluster: NamedCluster, path: Path) -> Path:
@@ -62,10 +62,13 @@ def test_a_reader_waits_for_what_was_acknowledged(cluster: NamedCluster, tmp_pat
     seq = cluster.aos("send", DO, event("ada"), "--json").json["seq"]
     stale = here("inspect", "record", str(seq), "--json", "--world", path)
     assert stale.code == 2, "the node has not followed"
-    began_s = time.monotonic()
-    with pytest.raises(Unavailable, match=f"expected record {seq}, found record {seq - 1}"):
-        wait_until_fresh(path, NatsAccess(), within_s=1.5)
-    assert time.monotonic() - began_s < 10
+    for within_s in (1.5, 6.0, 24.0):  # on a busy machine, the owner answers later
+        with pytest.raises(Unavailable) as stale:
+            wait_until_fresh(path, NatsAccess(), within_s=within_s)
+        if "expected record" in str(stale.value):
+            break
+    assert f"expected record {seq}, found record {seq - 1}" in str(stale.value)
+    assert f"after {within_s:g} s" in str(stale.value)
     waking = threading.Timer(1.0, standby.send_signal, (signal.SIGCONT,))
     waking.start()
     fresh = here("inspect", "record", str(seq), "--fresh", "--json", "--world", path)
@@ -79,10 +82,12 @@ def test_an_owner_that_is_suspended_is_waited_for(cluster: NamedCluster, tmp_pat
     bus_owner.owns(owner)
     path = node_folder(cluster, tmp_path / "node")
     owner.send_signal(signal.SIGSTOP)
-    began_s = time.monotonic()
-    with pytest.raises(Unavailable, match="does not answer"):
-        wait_until_fresh(path, NatsAccess(), within_s=1, patience_s=2)
-    assert time.monotonic() - began_s < 15
+
+    def is_unanswered() -> None:
+        with pytest.raises(Unavailable, match="does not answer"):
+            wait_until_fresh(path, NatsAccess(), within_s=1, patience_s=2)
+
+    assert takes_less_than(15, is_unanswered)
 
 
 def test_an_owner_that_was_deposed_and_does_not_know_it_gives_no_answer(
@@ -106,10 +111,13 @@ def test_an_owner_that_was_deposed_and_does_not_know_it_gives_no_answer(
         bucket.replace(owner_key(cluster.stream), beat.value, later.revision)
     first.send_signal(signal.SIGCONT)
 
-    with pytest.raises(
-        Unavailable, match=r"another process owns the world now|the owner of the world stops"
-    ):
-        wait_until_fresh(path, NatsAccess(), within_s=10, patience_s=2)
+    for patience_s in (2, 8, 32):  # on a busy machine, it answers later
+        with pytest.raises(Unavailable) as deposed:
+            wait_until_fresh(path, NatsAccess(), within_s=10, patience_s=patience_s)
+        if "does not answer" not in str(deposed.value):
+            break
+    texts = ("another process owns the world now", "the owner of the world stops")
+    assert any(text in str(deposed.value) for text in texts)
 
 
 def test_an_embedded_world_is_fresh_and_addresses_have_no_folder(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,12 +15,13 @@ import pytest
 from aos.store.log.counting import CountedEntry
 from aos.store.log.entry import LogEntry, parts_of
 from aos.store.log.log import LogUnreachable
-from aos.store.log.nats_connection import NatsConnection
+from aos.store.log.nats_connection import ANSWER_SECONDS, NatsConnection
 from aos.store.log.nats_log import NatsLog
 from tests.nats_servers import Servers, new_log
 from tests.store.log.nodes import LogNode, frames_after
+from tests.tools import takes_less_than
 
-ELECTION_S = 30.0
+ELECTION_S = 90.0
 """Servers elect another leader in 4 to 9 seconds; a busy machine may take longer."""
 
 ROTATED = pytest.mark.rotated(3)
@@ -46,13 +48,18 @@ def until_answered(ask: Callable[[], _Value]) -> _Value:
             assert time.monotonic() < until
 
 
+def is_unreachable(ask: Callable[[], object]) -> None:
+    with pytest.raises(LogUnreachable):
+        ask()
+
+
 def written(node: LogNode, entry: LogEntry) -> CountedEntry:
     return until_answered(lambda: node.writer.append(entry))
 
 
 def check_counts(servers: Servers, log: NatsLog, records: list[bytes]) -> None:
     """Check that a new reader, by whichever server, has these records, once and in order."""
-    with servers.connected() as connection:
+    with servers.connected(answer_seconds=ANSWER_SECONDS) as connection:
         reader = LogNode(until_answered(lambda: NatsLog(connection, log.stream)))
         until_answered(reader.read)
         assert reader.journal == records
@@ -62,7 +69,7 @@ def check_counts(servers: Servers, log: NatsLog, records: list[bytes]) -> None:
 def test_a_writer_goes_on_when_the_leader_of_the_stream_fails(  # LG-36, CL-8
     own_three: Servers, way: str
 ) -> None:
-    with own_three.connected() as connection:
+    with own_three.connected(answer_seconds=ANSWER_SECONDS) as connection:
         log = new_log(connection, replicas=3)
         node = LogNode(log)
         for number in range(5):
@@ -85,7 +92,7 @@ def test_a_writer_goes_on_when_the_leader_of_the_stream_fails(  # LG-36, CL-8
 def test_a_loss_of_power_of_all_servers_takes_nothing_that_was_acknowledged(  # CL-12, CL-27
     own_three: Servers,
 ) -> None:
-    with own_three.connected() as connection:
+    with own_three.connected(answer_seconds=ANSWER_SECONDS) as connection:
         log = new_log(connection, replicas=3)
         node = LogNode(log)
         for number in range(20):
@@ -104,7 +111,7 @@ def test_a_loss_of_power_of_all_servers_takes_nothing_that_was_acknowledged(  # 
 
 def test_servers_that_hang_are_given_up_within_seconds_and_used_again(own_three: Servers) -> None:
     # CL-8, LG-24
-    with own_three.connected() as connection:
+    with own_three.connected(answer_seconds=ANSWER_SECONDS) as connection:
         log = new_log(connection, replicas=3)
         node = LogNode(log)
         written(node, frames_after(node.tip, b"0"))
@@ -112,10 +119,7 @@ def test_servers_that_hang_are_given_up_within_seconds_and_used_again(own_three:
             own_three.pause(server)
         entry = frames_after(node.tip, b"1")
         for ask in (lambda: node.writer.append(entry), log.tail, lambda: list(log.read(0))):
-            began = time.monotonic()
-            with pytest.raises(LogUnreachable):
-                ask()
-            assert time.monotonic() - began < 6
+            assert takes_less_than(6, partial(is_unreachable, ask))
         for server in own_three.servers:
             own_three.resume(server)
 
@@ -126,7 +130,7 @@ def test_servers_that_hang_are_given_up_within_seconds_and_used_again(own_three:
 @ROTATED
 def test_two_servers_of_three_that_are_away_stop_a_log_and_lose_nothing(own_three: Servers) -> None:
     # LG-21
-    with own_three.connected() as connection:
+    with own_three.connected(answer_seconds=ANSWER_SECONDS) as connection:
         log = new_log(connection, replicas=3)
         node = LogNode(log)
         written(node, frames_after(node.tip, b"0"))
@@ -160,15 +164,12 @@ def test_a_long_entry_to_a_server_that_hangs_is_given_up_within_seconds(tmp_path
     # CL-8: the client has no room to keep all of it
     with Servers(tmp_path) as servers:
         servers.start()
-        with servers.connected() as connection:
+        with servers.connected(answer_seconds=ANSWER_SECONDS) as connection:
             log = new_log(connection)
             node = LogNode(log, part_bytes=log.part_bytes)
             entry = frames_after(node.tip, os.urandom(30_000_000))
             servers.pause(servers.servers[0])
-            began = time.monotonic()
-            with pytest.raises(LogUnreachable):
-                node.writer.append(entry)
-            assert time.monotonic() - began < 5
+            assert takes_less_than(5, lambda: is_unreachable(lambda: node.writer.append(entry)))
             servers.resume(servers.servers[0])
 
             written(node, entry)

@@ -12,7 +12,7 @@ from aos.core.journal.frame import NO_FRAME, Head, Tip
 from aos.errors import Damage
 from aos.store.errors import NoRoom
 from aos.store.log.logged_store import LogAway, LoggedStore
-from aos.store.log.nats_connection import NatsConnection
+from aos.store.log.nats_connection import ANSWER_SECONDS, NatsConnection
 from aos.store.log.nats_errors import Unanswered
 from aos.store.log.nats_log import NatsLog
 from aos.store.log.nats_stream import NatsStreamState
@@ -93,7 +93,7 @@ def test_a_store_goes_on_after_a_restart_of_its_process_and_of_the_server(  # LG
 ) -> None:
     with Servers(tmp_path / "servers") as servers:
         servers.start()
-        with servers.connected() as connection:
+        with servers.connected(answer_seconds=ANSWER_SECONDS) as connection:
             owner = NatsOwner(tmp_path / "store", new_log(connection))
             owner.write("a")
             servers.kill(servers.servers[0])

@@ -20,7 +20,7 @@ from aos.store.log import nats_log
 from aos.store.log.entry import parts_of
 from aos.store.log.log import LogSealed, LogUnreachable
 from aos.store.log.logged_store import LogPlace, check_place
-from aos.store.log.nats_connection import NatsConnection
+from aos.store.log.nats_connection import ANSWER_SECONDS, NatsConnection
 from aos.store.log.nats_errors import JetStreamError, Unanswered, read_answer
 from aos.store.log.nats_log import NatsLog
 from aos.store.log.nats_stream import log_settings, log_subject, make_stream, new_stream_name
@@ -246,7 +246,7 @@ def test_a_log_that_lost_its_end_is_damage(  # CL-18, LG-53
     with Servers(tmp_path / "servers") as servers:
         servers.start()
         [server] = servers.servers
-        with servers.connected() as connection:
+        with servers.connected(answer_seconds=ANSWER_SECONDS) as connection:
             log = new_log(connection)
             written(log, 3)
             servers.stop(server)
@@ -277,7 +277,7 @@ def written_again(log: NatsLog, count: int) -> None:
 
 def until_answered(ask: Any) -> Any:
     """Ask again while a server starts."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         try:
             return ask()
@@ -309,7 +309,7 @@ def test_servers_without_room_are_as_a_full_disk_and_the_same_entry_counts_later
 
 def raw(port: int, *commands: bytes) -> None:
     """Send commands to a server as a program without a client of NATS can."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.recv(65536)
         connection.sendall(b"CONNECT " + json.dumps({"headers": True}).encode() + b"\r\n")
         for command in commands:
@@ -359,7 +359,7 @@ def test_a_message_of_anyone_stops_no_reader(  # CL-22, LG-12, LG-34
 
     tail = log.tail()
     raw(port, published(log_subject(log.stream), headers))
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while log.tail() < tail + 1:  # a server stores such a message after it answered the ping
         assert time.monotonic() < until
     node.writer.append(frames_after(node.tip, b"2"))

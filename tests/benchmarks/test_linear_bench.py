@@ -107,7 +107,7 @@ def test_each_customer_has_a_page_of_cells() -> None:
 def test_pages_of_a_world_of_customers_come_from_its_index(tmp_path: Path) -> None:
     cells, world = 300, tmp_path / "world"
     made = run_child(
-        {"do": "make", "path": world, "cells": cells}, tmp_path, timeout_s=60,
+        {"do": "make", "path": world, "cells": cells}, tmp_path, timeout_s=240,
         module=CUSTOMER_WORLD,
     )  # fmt: skip
     assert made["cells"] == cells
@@ -118,7 +118,7 @@ def test_pages_of_a_world_of_customers_come_from_its_index(tmp_path: Path) -> No
     (world / "node.toml").write_text(SETTINGS)
     with served(world, tmp_path / "log") as port:
         found = run_child(
-            {"do": "list", "port": port, "cells": cells, "pages": 5}, tmp_path, timeout_s=60,
+            {"do": "list", "port": port, "cells": cells, "pages": 5}, tmp_path, timeout_s=240,
             module=CUSTOMER_WORLD,
         )  # fmt: skip
 

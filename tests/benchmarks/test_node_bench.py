@@ -51,12 +51,21 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
+def asked(place: Any, what: str, wait: str, point: dict[str, Any]) -> dict[str, Any]:
+    """A measurement, which is repeated for longer if a busy machine did nothing meanwhile."""
+    for seconds in (0.2, 2.0, 10.0):
+        found = dict(place.ask(what, wait=wait, point={**point, "seconds": seconds}))
+        if found["items"] > 0:
+            break
+    return found
+
+
 def test_events_batches_and_tasks_are_measured_over_http(tmp_path: Path) -> None:
     with node(tmp_path / "counter", "counter", cells=1) as place:
         for wait in ("durable", "ran"):
-            assert place.ask("events", wait=wait, point=POINT)["rate"] > 0
-        assert place.ask("events", wait="ran", point={**POINT, "cells": "hot"})["items"] > 0
-        batches = place.ask("batches", wait="durable", point=POINT)
+            assert asked(place, "events", wait, POINT)["rate"] > 0
+        assert asked(place, "events", "ran", {**POINT, "cells": "hot"})["items"] > 0
+        batches = asked(place, "batches", "durable", POINT)
         assert batches["rate"] == pytest.approx(100 * batches["items"] / batches["seconds"])
         assert place.front() > 0
     with node(tmp_path / "steps", "steps", cells=1) as place:

@@ -221,7 +221,7 @@ def test_without_a_name_the_second_kernel_waits_for_its_code(
     assert chosen(cache, short_fold=True) is CoreKind.PYTHON
     assert not cache.folder.exists()
     assert chosen(cache) is CoreKind.PYTHON
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + 120
     while chosen(cache) is CoreKind.PYTHON and time.monotonic() < until_s:
         time.sleep(0.05)
 

@@ -255,7 +255,7 @@ def test_commands_that_rotate_at_the_same_time_lose_no_key(file: Path) -> None:
     """SL-35"""
     runs = [subprocess.Popen([sys.executable, "-c", ROTATING, str(file)]) for _ in range(3)]
 
-    assert [run.wait(60) for run in runs] == [0, 0, 0]
+    assert [run.wait(240) for run in runs] == [0, 0, 0]
     assert len(read_keyring(file).entries) == 31
 
 

@@ -141,7 +141,7 @@ def test_another_process_with_another_hash_seed_comes_to_the_same_journal() -> N
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=240,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )
         told.append([json.loads(line) for line in ran.stdout.splitlines()])
@@ -221,7 +221,7 @@ def test_ctrl_c_ends_a_run_with_the_command_that_continues_it() -> None:
     try:
         begun = process.stdout.read(1)  # the first line of progress
         os.killpg(process.pid, signal.SIGINT)
-        printed = process.communicate(timeout=60)[0].decode()
+        printed = process.communicate(timeout=240)[0].decode()
     finally:
         process.kill()
 

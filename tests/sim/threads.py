@@ -40,7 +40,7 @@ from tests.sim.script import Command
 from tests.sim.view import view
 from tests.sim.world import History, SimStore, SimWorld, Task, input_of, told_of
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 class SlowStore(SimStore):

@@ -44,7 +44,7 @@ KILLING_S = 75.0 if long_form() else 20.0
 ORDERS = 240 if long_form() else 120
 CHUNK = 40
 SEED = 2024
-STARTS_S = 90.0
+STARTS_S = 120.0
 ENDS_S = 150.0
 
 ORDERS_FOLDER = ROOT / "manifests" / "orders"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aos.host.cluster import cluster_documents, overview
 from aos.store.log.nats_connection import NatsConnection
 from tests.nats_servers import Servers
 from tests.store.nats.named_cluster import NamedCluster, named_cluster
@@ -38,3 +39,10 @@ def connection(server: Servers) -> Iterator[NatsConnection]:
 def cluster(server: Servers, tmp_path: Path) -> Iterator[NamedCluster]:
     with named_cluster(server, tmp_path) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def long_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a status or a check, no node is silent, however late it comes after a beat."""
+    for module in (cluster_documents, overview):
+        monkeypatch.setattr(module, "LEASE_NS", 600 * 10**9)

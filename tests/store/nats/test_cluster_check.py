@@ -64,6 +64,7 @@ def text(*words: str | Path) -> Result:
     return here("cluster", "check", *words)
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_nothing_is_found_on_servers_that_are_well(three: Servers, tmp_path: Path) -> None:
     """CL-174"""
     with three.connected() as connection:
@@ -133,6 +134,7 @@ def test_settings_of_a_server_that_can_lose_records_are_found(tmp_path: Path) ->
     assert "less than 90% of 1,000,000 bytes" in texts["storage_full"]
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_without_monitors_it_is_not_known_whether_servers_sync(world: RegisteredWorld) -> None:
     """CL-175: unless the world does without."""
     with world.beating(world.node("a")):

@@ -93,6 +93,7 @@ def test_a_beat_that_is_older_than_the_lease_is_silent_by_the_time_of_the_server
     assert ", silent" in text(world.address.text).out
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_an_owner_that_was_a_standby_is_shown_once(world: RegisteredWorld) -> None:  # CL-170
     node = world.node("a")
     node.stand_by(world.end)
@@ -109,6 +110,7 @@ def test_an_owner_that_was_a_standby_is_shown_once(world: RegisteredWorld) -> No
     assert roles() == [("a", "released"), ("a", "standby")]
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_a_folder_of_a_node_says_what_it_has_and_its_role(world: RegisteredWorld) -> None:
     """CL-171"""
     folder = world.make_folder()
@@ -129,6 +131,7 @@ def test_a_folder_of_a_node_says_what_it_has_and_its_role(world: RegisteredWorld
     assert "dead messages\t0" in ran.out
 
 
+@pytest.mark.usefixtures("long_lease")
 def test_without_a_name_all_worlds_are_listed(  # CL-172
     own_server: Servers, connection: NatsConnection, world: RegisteredWorld, tmp_path: Path
 ) -> None:

@@ -40,17 +40,26 @@ from tests.cli.shell import run, start
 from tests.host.cluster.owner_process import WORLD, Chance, OwnerProcess, begin, counting_draws
 from tests.host.cluster.replicated import keys_folder, rows_of
 from tests.memory_world import WORLD_KEY
-from tests.nats_servers import Servers, asked
+from tests.nats_servers import PATIENT_S, Servers, asked
 
 KEY = bytes(WORLD_KEY.verify_key)
 NAMES = (f"world-{number}" for number in itertools.count())
 EVENTS = 1000
 
 
+@contextlib.contextmanager
+def connected_to(address: NatsAddress, *, replicas: int | None = None) -> Iterator[WorldServers]:
+    """Servers whose answers may take long on a busy machine."""
+    with connected_servers(address, NatsAccess(), replicas=replicas) as connected:
+        assert isinstance(connected.streams, NatsStreams)
+        connected.streams._connection.answer_seconds = PATIENT_S
+        yield connected
+
+
 @pytest.fixture
 def servers(server: Servers) -> Iterator[WorldServers]:
     address = NatsAddress.parse(f"{server.address}/any")
-    with connected_servers(address, NatsAccess(), replicas=1) as connected:
+    with connected_to(address, replicas=1) as connected:
         yield connected
 
 
@@ -115,7 +124,7 @@ def large(server: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     path = tmp_path_factory.mktemp("large")
     address = NatsAddress.parse(f"{server.address}/large")
     with (
-        connected_servers(address, NatsAccess(), replicas=1) as connected,
+        connected_to(address, replicas=1) as connected,
         LoggedStore.create(path / "owner") as store,
     ):
         stream = new_stream_name(WORLD)
@@ -153,7 +162,7 @@ def snapshot_root(store: LoggedStore) -> Hash:
 def join(server: Servers, path: Path, name: str = "large", node: str = "b") -> None:
     replica = node_file(server, name, node)
     keys = keys_folder(path.parent / "keys")
-    with connected_servers(replica.address, NatsAccess()) as connected:
+    with connected_to(replica.address) as connected:
         join_world(path, connected, replica, keys=keys)
 
 
@@ -340,13 +349,13 @@ def test_a_world_moves_to_the_servers_and_back(
     folder = init_world(tmp_path / "a")
     replica = node_file(server, name, "a")
     moved = replicate(folder, servers, replica)
-    with connected_servers(replica.address, NatsAccess()) as connected:
+    with connected_to(replica.address) as connected:
         other = join_world(
             tmp_path / "b", connected, node_file(server, name, "b"), keys=folder.path / "keys"
         )
     other_file = replace(node_file(server, name, "b"), stream=moved.stream)
     other_copy = replace(node_file(server, name, "c"), stream=moved.stream)
-    with connected_servers(replica.address, NatsAccess()) as connected:
+    with connected_to(replica.address) as connected:
         third = join_world(
             tmp_path / "c", connected, node_file(server, name, "c"), keys=folder.path / "keys"
         )
@@ -384,7 +393,7 @@ def test_three_servers_that_do_not_sync_get_no_world(three: Servers, tmp_path: P
     folder = init_world(tmp_path / "a")
     replica = node_file(three, next(NAMES), "a")
     monitors = [server.monitor for server in three.servers]
-    with connected_servers(replica.address, NatsAccess(), replicas=3) as connected:
+    with connected_to(replica.address, replicas=3) as connected:
         check = durability_check(connected, monitors[:1], is_unverified=False)
         with pytest.raises(Refused, match="not known whether a server syncs"):
             replicate(folder, connected, replica, check=check)

@@ -63,12 +63,12 @@ def test_a_reader_waits_for_what_was_acknowledged(cluster: NamedCluster, tmp_pat
     stale = here("inspect", "record", str(seq), "--json", "--world", path)
     assert stale.code == 2, "the node has not followed"
     for within_s in (1.5, 6.0, 24.0):  # on a busy machine, the owner answers later
-        with pytest.raises(Unavailable) as stale:
+        with pytest.raises(Unavailable) as late:
             wait_until_fresh(path, NatsAccess(), within_s=within_s)
-        if "expected record" in str(stale.value):
+        if "expected record" in str(late.value):
             break
-    assert f"expected record {seq}, found record {seq - 1}" in str(stale.value)
-    assert f"after {within_s:g} s" in str(stale.value)
+    assert f"expected record {seq}, found record {seq - 1}" in str(late.value)
+    assert f"after {within_s:g} s" in str(late.value)
     waking = threading.Timer(1.0, standby.send_signal, (signal.SIGCONT,))
     waking.start()
     fresh = here("inspect", "record", str(seq), "--fresh", "--json", "--world", path)

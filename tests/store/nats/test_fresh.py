@@ -25,6 +25,7 @@ from aos.values.digests import hash_text
 from tests import memory_world
 from tests.cli.shell import here
 from tests.host.cluster import bus_owner
+from tests.host.cluster.node_processes import waits
 from tests.host.cluster.owner_process import WORLD
 from tests.store.nats.named_cluster import DO, NamedCluster, event
 from tests.tools import takes_less_than
@@ -56,7 +57,7 @@ def test_a_reader_waits_for_what_was_acknowledged(cluster: NamedCluster, tmp_pat
     standby = cluster.stack.enter_context(
         bus_owner.owner(path, f"{servers}/x", cluster.stream, STORE)
     )
-    here("inspect", "world", "--fresh", "--json", "--world", path)
+    waits(lambda: here("inspect", "world", "--fresh", "--json", "--world", path).code == 0)
 
     standby.send_signal(signal.SIGSTOP)
     seq = cluster.aos("send", DO, event("ada"), "--json").json["seq"]

@@ -108,13 +108,13 @@ def test_a_point_ends_by_the_clock(tmp_path: Path) -> None:
         point = Point(in_flight=2, seconds=seconds, warm_s=0.1, is_busy=True)
         path = tmp_path / f"{seconds}"
         path.mkdir()
-        [found] = measure(path, "counter", point)["points"]
-        if found["items"] > 0:
+        [counted] = measure(path, "counter", point)["points"]
+        if counted["items"] > 0:
             break
 
-    assert found["seconds"] == pytest.approx(seconds)
-    assert 0 < found["items"] < found["all_items"]
-    assert found["wall_s"] >= seconds
+    assert counted["seconds"] == pytest.approx(seconds)
+    assert 0 < counted["items"] < counted["all_items"]
+    assert counted["wall_s"] >= seconds
 
 
 def test_an_item_that_is_refused_ends_the_run(

@@ -51,21 +51,21 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def asked(place: Any, what: str, wait: str, point: dict[str, Any]) -> dict[str, Any]:
+def measured(bench: Any, kind: str, wait: str, point: dict[str, Any]) -> dict[str, Any]:
     """A measurement, which is repeated for longer if a busy machine did nothing meanwhile."""
     for seconds in (0.2, 2.0, 10.0):
-        found = dict(place.ask(what, wait=wait, point={**point, "seconds": seconds}))
-        if found["items"] > 0:
+        row = dict(bench.ask(kind, wait=wait, point={**point, "seconds": seconds}))
+        if row["items"] > 0:
             break
-    return found
+    return row
 
 
 def test_events_batches_and_tasks_are_measured_over_http(tmp_path: Path) -> None:
     with node(tmp_path / "counter", "counter", cells=1) as place:
         for wait in ("durable", "ran"):
-            assert asked(place, "events", wait, POINT)["rate"] > 0
-        assert asked(place, "events", "ran", {**POINT, "cells": "hot"})["items"] > 0
-        batches = asked(place, "batches", "durable", POINT)
+            assert measured(place, "events", wait, POINT)["rate"] > 0
+        assert measured(place, "events", "ran", {**POINT, "cells": "hot"})["items"] > 0
+        batches = measured(place, "batches", "durable", POINT)
         assert batches["rate"] == pytest.approx(100 * batches["items"] / batches["seconds"])
         assert place.front() > 0
     with node(tmp_path / "steps", "steps", cells=1) as place:

@@ -65,7 +65,7 @@ def test_the_demo_holds_and_every_command_that_it_shows_can_be_done_by_hand(
         "aos init", "aos apply", "aos send", "aos trace", "aos replay", "aos verify",
     ]  # fmt: skip
     executors = "--executors manifests/orders/effects.py:shop"
-    runs = [re.search(f"aos run (.*?){executors}", each) for each in shown]
+    runs = [re.search(f"aos run (.*?){executors}", command) for command in shown]
     assert [run[1] for run in runs if run] == ["", "--until-idle "], "one to kill, one to its end"
     [killed] = [each for each in shown if each.startswith("kill -9 ")]
     assert int(killed.split()[2]) > 1

@@ -776,16 +776,16 @@ def test_a_run_that_is_not_idle_in_time_lists_what_it_waited_for(
     assert aos("run", "--until-waiting", world=world).code == 0  # the effect is open
     words = ("run", "--until-idle", "--executors", f"{file}:slow")
 
-    found = aos(*words, "--max-wait", "10s", world=world)
+    late = aos(*words, "--max-wait", "10s", world=world)
     document = aos(*words, "--max-wait", "1s", "--json", world=world)
     alone = aos("run", "--max-wait", "1s", world=world)
 
-    assert (found.code, document.code, alone.code) == (4, 4, 2)
-    first, second = found.out.splitlines()
+    assert (late.code, document.code, alone.code) == (4, 4, 2)
+    first, second = late.out.splitlines()
     assert first.startswith("not idle after 10 s (--max-wait), stopped at record ")
     assert re.fullmatch(r"  1 open: host/echo@1, the oldest for \d+(\.\d)? (s|ms)", second)
     assert re.search(
-        r"^waits for 1 host/echo@1; gives up at \S+Z \(--max-wait\)$", found.err, re.MULTILINE
+        r"^waits for 1 host/echo@1; gives up at \S+Z \(--max-wait\)$", late.err, re.MULTILINE
     )
     assert (document.json["idle"], document.json["late"]) == (False, True)
     [left] = document.json["open"]

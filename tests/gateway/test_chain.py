@@ -241,9 +241,9 @@ def test_an_interrupted_start_leaves_no_node_behind(tmp_path: Path, number: int)
     assert wait_until(began.exists, seconds=90)
 
     process.send_signal(number)
-    _, said = process.communicate(timeout=90)
+    _, stderr = process.communicate(timeout=90)
 
-    assert (process.returncode, said) == (130, "chain.py: interrupted\n")
+    assert (process.returncode, stderr) == (130, "chain.py: interrupted\n")
     assert not is_running(int(began.read_text()))
 
 

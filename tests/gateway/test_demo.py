@@ -56,7 +56,7 @@ def test_the_demo_holds_though_the_world_and_the_node_are_killed(tmp_path: Path)
         "aos gateway create-score", "aos gateway close-epoch", "aos gateway close-epoch",
         "aos gateway list", "aos gateway show",
     ]  # fmt: skip
-    runs = [re.search(r" aos run (.*?)--secrets ", each) for each in shown]
+    runs = [re.search(r" aos run (.*?)--secrets ", command) for command in shown]
     assert [run[1] for run in runs if run] == ["", "--until-idle ", "--until-idle "]
     assert sum("anvil_reorg" in each for each in shown) == 1
     assert [each.split()[2] for each in shown if "chain.py " in each] == ["up", "kill", "restart"]

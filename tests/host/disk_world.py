@@ -96,14 +96,14 @@ class Running:
 
     def until(self, name: str, *, is_set: bool) -> Any:
         """Wait until a figure of the status is something, or nothing."""
-        found: list[Any] = []
+        values: list[Any] = []
 
         def is_so() -> bool:
-            found[:] = [status.get(name)] if (status := self.status()) else []
-            return bool(found) and bool(found[0]) is is_set
+            values[:] = [status.get(name)] if (status := self.status()) else []
+            return bool(values) and bool(values[0]) is is_set
 
         eventually(is_so, f"{name} is {is_set}")
-        return found[0]
+        return values[0]
 
     def kill(self) -> None:
         self.process.kill()

@@ -149,12 +149,12 @@ class FaultyStore:
     ) -> None:
         self.entered.set()
         assert self.gate.wait(TIMEOUT_S), "the test never opened the gate"
-        self.attempts.append(tuple(each.frame.hash for each in group))
+        self.attempts.append(tuple(entry.frame.hash for entry in group))
         try:
             failure = self.failures.pop(0)
         except IndexError:  # there is none; a test may remove them meanwhile
             self.store.append(group, head, expected=expected, notes=notes)
-            self.groups.append(tuple(each.frame for each in group))
+            self.groups.append(tuple(entry.frame for entry in group))
         else:
             raise failure
 

@@ -145,9 +145,9 @@ def last_of_200(origin: str) -> list[bytes]:
     """Send half a header on each of 200 connections; the answers to the last 100."""
     with ExitStack() as stack:
         opened = [stack.enter_context(connected(origin)) for _ in range(200)]
-        for each in opened:
-            each.sendall(b"GET / HTTP/1.1\r\nHost: 127")
-        return [each.recv(4096) for each in opened[-100:]]
+        for connection in opened:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: 127")
+        return [connection.recv(4096) for connection in opened[-100:]]
 
 
 def test_200_connections_that_send_half_a_request_do_not_end_the_page(origin: str) -> None:

@@ -191,14 +191,14 @@ def test_there_are_at_most_four_events_a_second_however_much_happens(
     streams = [Watched(browser, live) for _ in range(10)]
     began_s = time.monotonic()
     browser.wait(1.1)
-    for each in streams:
-        each.until(lambda each=each: len(each.events) >= 2)  # type: ignore[misc]
+    for stream in streams:
+        stream.until(lambda stream=stream: len(stream.events) >= 2)  # type: ignore[misc]
     most = (time.monotonic() - began_s) / live_stream.FIGURES_S + 2
 
     assert 2 <= readings <= most
-    assert all(len(each.events) <= most for each in streams)
-    for each in streams:
-        each.leave()
+    assert all(len(stream.events) <= most for stream in streams)
+    for stream in streams:
+        stream.leave()
 
 
 def test_a_stream_without_news_says_that_it_is_alive(

@@ -117,9 +117,9 @@ class Compared:
             base_url=node.url, timeout=WAIT_S, trust_env=False, verify=False
         ) as client:
             for address, expected in self._expected.items():
-                found = patiently(partial(client.get, f"{self.base}/{address}"))
-                assert found.status_code == 200, (address, found.text)
-                assert document(found) == expected, address
+                answer = patiently(partial(client.get, f"{self.base}/{address}"))
+                assert answer.status_code == 200, (address, answer.text)
+                assert document(answer) == expected, address
             for route, address in API:
                 found = client.get(route)
                 assert found.status_code == 200, (route, found.text)

@@ -51,7 +51,7 @@ def test_a_killed_writer_leaves_a_prefix_with_all_that_it_acknowledged(tmp_path:
         time.sleep(chance.uniform(0.01, 0.2))
         seen = end(child).split()
         # The last line may have been cut off by the kill: it is no acknowledgement then.
-        whole = [*first, *(int(each) for each in seen[:-1])]
+        whole = [*first, *(int(number) for number in seen[:-1])]
         acknowledged = max(whole, default=last)
 
         last = check(folder, acknowledged)

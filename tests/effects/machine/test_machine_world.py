@@ -205,8 +205,8 @@ def _command(pid: int) -> str:
         return ""
 
 
-def _until(what: Callable[[], bool], within_s: float = 120) -> None:
+def _until(holds: Callable[[], bool], within_s: float = 120) -> None:
     end = time.monotonic() + within_s
-    while not what():
+    while not holds():
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.02)

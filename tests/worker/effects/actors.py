@@ -43,8 +43,8 @@ async def echo(params: Plain, ctx: EffectContext) -> Plain:
             return {"n": os.getpid()}
         case 107 if ctx.attempt == 1:
             # Holds the pipe that this process prints to, and whatever else it can get hold of.
-            held = subprocess.Popen(["sleep", "120"], close_fds=False)  # noqa: ASYNC220
-            print("grandchild", held.pid, flush=True)  # noqa: T201  # the test ends it
+            child = subprocess.Popen(["sleep", "120"], close_fds=False)  # noqa: ASYNC220
+            print("grandchild", child.pid, flush=True)  # noqa: T201  # the test ends it
             os._exit(5)
         case 108:
             await asyncio.sleep(0.2)

@@ -58,4 +58,10 @@ def _rare_collections() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        # Python keeps a mark of a Ctrl-C within an ``exec`` of text, such as one that makes a
+        # dataclass, and then ends a process of ``python -m`` by the signal, whatever its exit code
+        # is. The next ``exec`` of text removes the mark.
+        exec("")  # noqa: S102

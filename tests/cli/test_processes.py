@@ -15,7 +15,7 @@ from typing import Any
 from aos.errors import Unavailable
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import open_writer
-from tests.cli.shell import Aos, start
+from tests.cli.shell import Aos, run, start
 from tests.host import puppet
 
 TIMEOUT_S = 90.0
@@ -89,6 +89,23 @@ def test_ctrl_c_stops_a_run_cleanly(world: Path) -> None:
         "this process cannot run these effects, which stay open:",
         "  host/echo@1: no executor (--executors MODULE:ATTR)",
     ]
+
+
+COMMAND_INTERRUPTED_IN_EXEC = """
+import sys, types
+main = types.ModuleType("aos_cli.main")
+main.main = lambda: exec("raise KeyboardInterrupt")
+sys.modules["aos_cli.main"] = main
+"""
+
+
+def test_ctrl_c_within_an_exec_of_text_ends_a_command_as_any_other(tmp_path: Path) -> None:
+    """C-1: it comes while a module that makes dataclasses is imported, for example."""
+    (tmp_path / "sitecustomize.py").write_text(COMMAND_INTERRUPTED_IN_EXEC)
+
+    ended = run("run", env={"PYTHONPATH": str(tmp_path)})
+
+    assert (ended.code, ended.err) == (130, "aos: interrupted\n")
 
 
 def test_after_kill_9_the_world_resumes_from_its_last_durable_record(

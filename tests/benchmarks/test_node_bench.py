@@ -52,7 +52,7 @@ FOUND: dict[str, Any] = {
 
 
 def measured(bench: Any, kind: str, wait: str, point: dict[str, Any]) -> dict[str, Any]:
-    """A measurement, which is repeated for longer if a busy machine did nothing meanwhile."""
+    """A measurement, repeated for longer if a busy machine did nothing meanwhile."""
     for seconds in (0.2, 2.0, 10.0):
         row = dict(bench.ask(kind, wait=wait, point={**point, "seconds": seconds}))
         if row["items"] > 0:

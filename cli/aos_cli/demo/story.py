@@ -202,9 +202,9 @@ class Story(Stages):
         return self._start_service(command, "its URL")
 
     def _drive(self, *, until: int | None) -> subprocess.Popen[bytes]:
-        """Run the world in a separate process until it is idle, or ``until`` orders are closed. It
-        does not end by itself if it is to be killed then: it could have ended by then if the demo
-        is slow."""
+        """Run the world in a separate process until it is idle, or ``until`` orders are closed. A
+        run that the demo kills then does not end by itself: on a slow machine it could end before.
+        """
         ends = ("--until-idle",) if until is None else ()
         command = aos(
             "run", *ends, "--executors", self._files.executors, "--world", self.world,

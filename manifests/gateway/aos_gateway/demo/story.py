@@ -242,7 +242,7 @@ class GatewayStory(Stages):
 
     def _start_world(self, *, until_idle: bool) -> subprocess.Popen[bytes]:
         """Run the world, with ``until_idle`` until nothing is left to do. A world that the demo
-        kills runs without it: it could have ended by then if the demo is slow."""
+        kills runs without it: it could end before on a slow machine."""
         env = {
             "AOS_EVM_RPC": f"31337={self._proxy}",
             "AOS_ARWEAVE": self._chain.variables["AOS_ARWEAVE"],

@@ -34,8 +34,12 @@ from tests.run_seed import WrongSeedError, run_seed, settle_seed, use_in_hypothe
 from tests.time_budget import ProcessorTime, TimeBudget
 from tests.tools import long_form
 
-HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else 300.0))
-"""Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
+HANGS_VARIABLE = "AOS_TEST_HANGS_S"
+"""Seconds after which a hanging test is stopped. The first process of a run chooses it."""
+
+HANGS_S = 900.0 if long_form() else 300.0
+"""Ten times the slowest test in a parallel run on the machine of ``tests/time_budget.py``; a slower
+machine gets correspondingly more."""
 
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
@@ -69,7 +73,9 @@ def pytest_configure(config: pytest.Config) -> None:
         use_in_hypothesis(seed)
     config.pluginmanager.register(ProcessorTime())
     if is_first:
-        config.pluginmanager.register(TimeBudget(is_whole=_is_whole(config)))
+        budget = TimeBudget(is_whole=_is_whole(config))
+        config.pluginmanager.register(budget)
+        os.environ.setdefault(HANGS_VARIABLE, str(HANGS_S * budget.slowness()))
         if _is_of_all_tests(config):
             _compile_interpreter()
 
@@ -195,7 +201,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     stderr = item.config.stash[_STDERR]
-    faulthandler.dump_traceback_later(HANGS_S, exit=True, file=stderr)
+    limit_s = float(os.environ[HANGS_VARIABLE])
+    faulthandler.dump_traceback_later(limit_s, exit=True, file=stderr)
     try:
         return (yield)
     finally:

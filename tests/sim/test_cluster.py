@@ -14,7 +14,8 @@ from tests.sim.cluster_run import outcome
 from tests.tools import long_form
 
 SEEDS = 3000 if long_form() else 60
-PARTS = 6
+PARTS = 60 if long_form() else 6
+"""Tests that share the seeds: a slow machine takes a second and more for one."""
 
 
 @pytest.mark.long

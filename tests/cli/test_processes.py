@@ -199,7 +199,7 @@ def test_the_work_of_executors_is_shown_while_a_process_runs_the_world(
         text,
         re.MULTILINE,
     )
-    assert re.search(r"; in its first attempt, since .*, limit .* ▸ to cancel it: ", why[0])
+    assert re.search(r"; in its first attempt, since .*, limit 1 h ▸ to cancel it: ", why[0])
     assert "; the process that runs the world has it queued ▸ to cancel it: " in why[1]
     assert not any("aos run" in each for each in why)
     after = aos("inspect", "world", "--json", world=world).json

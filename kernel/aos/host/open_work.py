@@ -91,7 +91,7 @@ def work_fields(tasks: Iterable[TaskNow], effects: frozenset[str]) -> dict[str, 
 
     Return ``effects``, that this process runs; ``executors``, for each name in the manifest and
     each phase ``[number, since_ns of the oldest]``; and ``tasks``, those that are running or in
-    backoff, ``[intent, phase, attempt, since_ns, problem or null]``.
+    backoff, ``[intent, phase, attempt, since_ns, problem or null, limit_ns or null]``.
     """
     executors: dict[str, dict[str, list[int]]] = {}
     rows: list[Value] = []
@@ -107,6 +107,7 @@ def work_fields(tasks: Iterable[TaskNow], effects: frozenset[str]) -> dict[str, 
                     task_now.attempt,
                     task_now.since_ns,
                     task_now.problem,
+                    task_now.limit_ns,
                 ]
             )
     counts: dict[str | int, Value] = {

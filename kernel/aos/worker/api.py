@@ -228,6 +228,10 @@ class EffectFunction(Generic[R]):
     def __call__(self, params: Any, ctx: EffectContext) -> R:
         return self.function(params, ctx)
 
+    @property
+    def timeout_ns(self) -> int | None:
+        return None if self.timeout_s is None else int(self.timeout_s * 1e9)
+
 
 def effect(
     name: str,

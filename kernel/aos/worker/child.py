@@ -163,6 +163,7 @@ class _Worker:
                         "name": name,
                         "concurrency": function.concurrency,
                         "blobs": list(function.blobs),
+                        "timeout_ns": function.timeout_ns,
                     }
                     for name, function in executors.effects.items()
                 ],

@@ -45,15 +45,19 @@ def policy_of(effect: Effect, function: EffectFunction[Any]) -> Policy:
 
     The canonical form of a definition drops defaults, so a field with its default was not given.
     """
-    timeout_s = effect.timeout_ms / 1000
-    if effect.timeout_ms == TIMEOUT_MS_DEFAULT and function.timeout_s is not None:
-        timeout_s = function.timeout_s
     return Policy(
         attempts=effect.attempts if effect.attempts != ATTEMPTS_DEFAULT else function.attempts,
         base_ms=_defined_or_decorated(effect.base_ms, BASE_MS_DEFAULT, function.backoff_ms),
         cap_ms=_defined_or_decorated(effect.cap_ms, CAP_MS_DEFAULT, function.backoff_cap_ms),
-        timeout_s=timeout_s,
+        timeout_s=attempt_ns(effect, function.timeout_ns) / 1e9,
     )
+
+
+def attempt_ns(effect: Effect, function_ns: int | None) -> int:
+    """How long one attempt may take, by the definition or else by its function (X-43)."""
+    if effect.timeout_ms == TIMEOUT_MS_DEFAULT and function_ns is not None:
+        return function_ns
+    return effect.timeout_ms * 1_000_000
 
 
 def _defined_or_decorated(defined: int, default: int, decorated: int | None) -> int:

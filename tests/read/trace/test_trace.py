@@ -405,13 +405,15 @@ def test_a_case_that_a_process_works_on_says_how_far_it_is_and_does_not_advise_t
     now_ns = a_shop().now_ns + 12 * SECOND
     cancel = f"aos effects cancel {a_shop().intent_of('ord-3').intent.hex()[:12]}"
 
-    at_work = while_running({CHARGE}, RunningTask("running", 2, now_ns - 116 * SECOND))
+    at_work = while_running(
+        {CHARGE}, RunningTask("running", 2, now_ns - 116 * SECOND, limit_ns=7 * SECOND)
+    )
     pausing = while_running({CHARGE}, RunningTask("backoff", 3, now_ns + 8 * SECOND))
     queued = while_running({CHARGE})
     without = while_running({TIMER})
 
     assert at_work.text.endswith(
-        ": no answer for 13 s; in its second attempt, since 1 min 56 s, limit 30 s"
+        ": no answer for 13 s; in its second attempt, since 1 min 56 s, limit 7.0 s"
     )
     assert pausing.text.endswith(": no answer for 13 s; its third attempt begins in 8.0 s")
     assert queued.text.endswith("; the process that runs the world has it queued")

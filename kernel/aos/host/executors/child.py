@@ -41,6 +41,7 @@ from aos.values.digests import Hash, hash_text
 from aos.worker.causes import Causes
 from aos.worker.failure import AttemptFailure
 from aos.worker.outcome import Outcome, StreamFrame
+from aos.worker.policy import attempt_ns
 from aos.worker.wire import Message, WireProblem
 
 DIED: Final = "executor_died"
@@ -81,6 +82,7 @@ class ChildExecutor:
         self._backlog = Backlog(limits)
         self._waking: asyncio.TimerHandle | None = None
         self._backlog.slots = slots or {}
+        self._timeouts_ns: Mapping[str, int] = {}
         self._acks: list[Hash] = []
         self._causes = Causes()
         self.on_stranded: Callable[[], None] = lambda: None
@@ -189,7 +191,14 @@ class ChildExecutor:
             phase = _phase(work, at_ns)
             if phase is not None:
                 since_ns = work.task.opened_ns if phase == "queued" else work.since_ns
-                yield TaskNow(task=work.task, phase=phase, attempt=work.attempt, since_ns=since_ns)
+                effect = work.task.effect
+                yield TaskNow(
+                    task=work.task,
+                    phase=phase,
+                    attempt=work.attempt,
+                    since_ns=since_ns,
+                    limit_ns=attempt_ns(effect, self._timeouts_ns.get(effect.name)),
+                )
 
     def stranded(self) -> Mapping[Hash, Task]:
         """Tasks that are not run any more: parked ones, or all if the process is given up."""
@@ -211,6 +220,7 @@ class ChildExecutor:
     # The process
 
     def _get_ready(self, ready: Ready) -> None:
+        self._timeouts_ns = ready.timeouts_ns
         if not self._is_lazy:
             self._key, self._backlog.slots = ready.key, ready.slots
         if self._manifest is not None:

@@ -40,12 +40,14 @@ class NotReady(BadUsage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """``slots`` is how many calls of each effect may run at the same time; ``blobs`` has the fields
-    of its params whose blobs its tasks need (X-79)."""
+    of its params whose blobs its tasks need (X-79); ``timeouts_ns`` is how long one call of a
+    function with a timeout may take (X-43)."""
 
     name: str
     key: bytes | None
     slots: dict[str, int]
     blobs: dict[str, tuple[str, ...]]
+    timeouts_ns: dict[str, int]
 
 
 class Life:
@@ -233,14 +235,17 @@ def _read_ready(message: Message) -> Ready:
         or not isinstance(effects, list)
     ):
         raise WireProblem("a ready message without name, key and effects")
-    ready = Ready(name=name, key=key, slots={}, blobs={})
+    ready = Ready(name=name, key=key, slots={}, blobs={}, timeouts_ns={})
     for effect in effects:
         match effect:
             case {"name": str(effect_name), "concurrency": int(concurrency), **options} if (
                 isinstance(fields := options.get("blobs", []), list)
+                and isinstance(timeout_ns := options.get("timeout_ns"), int | None)
             ):
                 ready.slots[effect_name] = concurrency
                 ready.blobs[effect_name] = tuple(fields)
+                if timeout_ns is not None:
+                    ready.timeouts_ns[effect_name] = timeout_ns
             case _:
                 raise WireProblem("a ready message with an effect that is none")
     return ready

@@ -248,13 +248,15 @@ class TaskNow:
     """A task and its phase at an executor: it is ``queued``, ``running``, in ``backoff``, ``held``
     or ``parked``, since ``since_ns``, or until then if that is in the future. A queued one is open
     since then; a held or parked one is so in this process since then. ``problem`` is why it is in
-    backoff, if the journal does not have the reason."""
+    backoff, if the journal does not have the reason. ``limit_ns`` is how long an attempt may take,
+    None without a limit."""
 
     task: Task
     phase: str
     attempt: int
     since_ns: int
     problem: str | None = None
+    limit_ns: int | None = None
 
 
 @runtime_checkable

@@ -316,8 +316,8 @@ def _at_work(intent: OpenIntent, running: Running, now_ns: int) -> tuple[str, st
     if task.phase == "backoff" and task.since_ns > now_ns:
         return f"; its {name} attempt begins in {span_text(task.since_ns - now_ns)}", ""
     since = span_text(max(0, now_ns - task.since_ns))
-    limit = span_text(effect.timeout_ms * 1_000_000)
-    return f"; in its {name} attempt, since {since}, limit {limit}", ""
+    limit = "" if task.limit_ns is None else f", limit {span_text(task.limit_ns)}"
+    return f"; in its {name} attempt, since {since}{limit}", ""
 
 
 def _ordinal(number: int) -> str:

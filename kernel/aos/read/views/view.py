@@ -32,12 +32,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class RunningTask:
     """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
-    in ``backoff`` until then, because of ``problem`` if the journal does not have the reason."""
+    in ``backoff`` until then, because of ``problem`` if the journal does not have the reason. An
+    attempt may take ``limit_ns``; None if that is not known."""
 
     phase: str
     attempt: int
     since_ns: int
     problem: str | None = None
+    limit_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,7 @@ class Running:
         """What the process itself answers, as ``work`` on its socket (H-53)."""
         return cls(
             frozenset(work.get("effects", ())),
-            {
-                intent: RunningTask(phase, attempt, since_ns, *problem)
-                for intent, phase, attempt, since_ns, *problem in work.get("tasks", ())
-            },
+            {intent: RunningTask(*task) for intent, *task in work.get("tasks", ())},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -65,7 +64,10 @@ class Running:
         return {
             "effects": sorted(self.effects),
             "tasks": [
-                [intent.hex(), task.phase, task.attempt, task.since_ns, task.problem]
+                [
+                    *(intent.hex(), task.phase, task.attempt),
+                    *(task.since_ns, task.problem, task.limit_ns),
+                ]
                 for intent, task in self.tasks.items()
             ],
         }

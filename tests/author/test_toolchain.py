@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import signal
 import subprocess
 import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -364,6 +366,26 @@ def test_waiting_for_the_library_can_be_interrupted(
             built_std(found, cache, console=console)
 
     assert not (debian / "std-builds").exists()
+
+
+def test_an_interrupt_while_a_compiler_is_started_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    really = subprocess.Popen.__init__
+
+    def start(self: subprocess.Popen[bytes], *arguments: Any, **options: Any) -> None:
+        really(self, *arguments, **options)
+        started.append(self)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", start)
+    with pytest.raises(KeyboardInterrupt):
+        toolchain.run(
+            ["sleep", "600"], cwd=tmp_path, program="sleep", console=Console(report=print)
+        )
+    [compiler] = started
+    assert compiler.poll() is not None
 
 
 def test_caches_are_where_other_programs_have_them() -> None:

@@ -15,14 +15,11 @@ from types import FrameType
 from typing import IO, Final
 
 from aos.closable import Closable
-from aos.tied_process import tied
+from aos.tied_process import STOPPING, signals_after, tied
 from aos_cli.output import line
 
 END_S: Final = 30.0
 """How long a process may take to end after the request to end, in seconds."""
-
-STOPPING: Final = (signal.SIGTERM, signal.SIGHUP)
-"""These end a demo as Ctrl-C does."""
 
 
 class Stopped(BaseException):
@@ -185,29 +182,6 @@ class Children(Closable):
             _end(process)
             if process.stdout is not None:
                 process.stdout.close()
-
-
-@contextlib.contextmanager
-def signals_after() -> Iterator[None]:
-    """Let a signal that asks the demo to end take effect right after the block. The block starts a
-    process and keeps it where its end is certain: an exception from within ``Popen`` would leave a
-    process that no one knows. For the main thread."""
-    arrived: list[int] = []
-
-    def note_signal(number: int, _frame: FrameType | None) -> None:
-        arrived.append(number)
-
-    previous_handlers = {}
-    for number in (signal.SIGINT, *STOPPING):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # which the process would inherit
-            previous_handlers[number] = signal.signal(number, note_signal)
-    try:
-        yield
-    finally:
-        for number, handler in previous_handlers.items():
-            signal.signal(number, handler)
-        if arrived:
-            signal.raise_signal(arrived[0])
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from threading import Event
 from typing import Final
 
 from aos.author.errors import BuildFailed, ToolMissing
+from aos.tied_process import signals_after
 
 TARGET: Final = "wasm32-unknown-unknown"
 
@@ -295,21 +296,23 @@ def run(
         Stopped: The build was canceled.
         ToolMissing: It cannot be started.
     """
+    child: subprocess.Popen[bytes] | None = None
     try:
-        child = subprocess.Popen(
-            [str(word) for word in command],
-            cwd=cwd,
-            env=None if environment is None else dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise ToolMissing(f"{command[0]}: cannot be started: {error.strerror}") from error
-    try:
+        with signals_after():
+            child = subprocess.Popen(
+                [str(word) for word in command],
+                cwd=cwd,
+                env=None if environment is None else dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
         out = _output(child, console, program)
-    except BaseException:
-        _end(child)
+    except BaseException as problem:
+        if child is not None:
+            _end(child)
+        elif isinstance(problem, OSError):
+            raise ToolMissing(f"{command[0]}: cannot be started: {problem.strerror}") from problem
         raise
     if child.returncode != 0:
         raise BuildFailed(_failure_text(child.returncode, program))

@@ -18,7 +18,8 @@ from typing import Any, Final
 import httpx
 
 from aos.errors import Unavailable
-from aos_cli.demo.processes import Command, python, show, signals_after
+from aos.tied_process import signals_after
+from aos_cli.demo.processes import Command, python, show
 from aos_cli.output import line
 from aos_gateway.shipped_files import gateway_folder
 

@@ -584,6 +584,25 @@ def test_a_signal_is_heard_while_the_journal_is_read(
         pass
 
 
+def test_a_signal_is_heard_while_the_executors_are_started(world: Path) -> None:
+    """H-82: a module of effects may take long to load."""
+    ended: list[str] = []
+
+    class Slow(Echo):
+        async def start(self, journal: WorkJournal) -> None:  # noqa: ARG002  # of the protocol
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                await asyncio.sleep(WAIT_S)
+            finally:
+                ended.append("start")
+
+    with pytest.raises(Stopping, match="stopped while its executors were started"):
+        asyncio.run(run_world(world, RunSettings(executors=lambda _blob, _world: [Slow()])))
+    assert ended == ["start"]
+    with WorldLock(world):
+        pass
+
+
 # Worlds that cannot start or cannot continue
 
 

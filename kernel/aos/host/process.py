@@ -665,7 +665,10 @@ class _Run:
             stack.callback(self._faults.flush)
             stack.push_async_callback(server.finish)
             stack.push_async_callback(asyncio.to_thread, self._engine.stop)
-            await self._pool.start(self._receipts)
+            await self._end.unless_final(
+                self._pool.start(self._receipts),
+                "the world was stopped while its executors were started",
+            )
             stack.push_async_callback(self._pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest

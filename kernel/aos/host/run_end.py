@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from aos.errors import AosError
+from aos.host.errors import Stopping
 
 
 class RunEnd:
@@ -65,6 +67,24 @@ class RunEnd:
         """End the run: its time is over."""
         self.is_late = True
         self.stop()
+
+    async def unless_final(self, work: Coroutine[Any, Any, None], sentence: str) -> None:
+        """Do a part of the start; it is canceled when the process is to end.
+
+        Raises:
+            Stopping: The process is to end, as ``sentence`` says.
+            Exception: As ``work``.
+        """
+        task, over = asyncio.ensure_future(work), asyncio.ensure_future(self.over.wait())
+        try:
+            await asyncio.wait((task, over), return_when=asyncio.FIRST_COMPLETED)
+            if self.is_final and not task.done():
+                raise Stopping(sentence)
+            await task
+        finally:
+            for future in (task, over):
+                future.cancel()
+            await asyncio.gather(task, over, return_exceptions=True)
 
     async def awaited(self, max_wait_s: float | None) -> None:
         """Wait until the run is told to stop, or for so many seconds."""

@@ -384,6 +384,15 @@ def test_a_signal_ends_a_run_in_order(group: GroupFolder) -> None:
 # Reading
 
 
+@pytest.mark.parametrize("command", [("run", "--until-idle"), ("node",)])
+def test_a_root_in_the_folder_of_a_group_is_refused(
+    group: GroupFolder, command: tuple[str, ...]
+) -> None:
+    """AG-60: effects of one shard read no keys of another."""
+    started = here(*command, "--host-root", group.path / NAMES[1], "--world", group.path)
+    assert (started.code, "expected a folder apart from the world" in started.err) == (2, True)
+
+
 @pytest.fixture(scope="session")
 def group_lived_in(group_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A group to look at: 12 cells that have counted; one that waits for an effect, one that has

@@ -127,6 +127,23 @@ def test_bad_input_is_refused_and_changes_nothing(worlds: Path, tmp_path: Path) 
     assert (idle.code, "--idle: expected --worlds DIR with it" in idle.err) == (2, True)
 
 
+@pytest.mark.parametrize("root", ["worlds/bank", "worlds", "worlds/bank/keys", ".", "worlds/new"])
+def test_a_root_that_shows_another_world_is_refused(worlds: Path, root: str) -> None:
+    """AG-60: effects of one world read no keys of its neighbour."""
+    (worlds / "new").mkdir()
+    folder = worlds.parent / root
+
+    hosting = here("node", "--worlds", worlds, "--listen", "127.0.0.1:0", "--host-root", folder)
+
+    assert (hosting.code, "expected a folder apart from the world" in hosting.err) == (2, True)
+
+
+def test_a_root_in_a_world_that_this_process_does_not_run_is_refused(worlds: Path) -> None:
+    """AG-60"""
+    ran = here("run", "--until-idle", "--host-root", worlds / "bank", "--world", worlds / "shop")
+    assert (ran.code, f"apart from the world {worlds / 'bank'}, whose keys" in ran.err) == (2, True)
+
+
 def test_a_removal_of_a_world_that_runs_elsewhere_is_refused(worlds: Path) -> None:
     process = start(
         "run", "--world", worlds / "shop", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

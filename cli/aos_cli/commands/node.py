@@ -20,6 +20,7 @@ from aos.host.process import NO_REPLICA_OPTIONS, Ended, ReplicaOptions
 from aos.host.world.snapshots import EVERY_RECORDS
 from aos.node.running import LISTEN, NodeAddresses, run_node
 from aos.node.sockets import ListenAddress, Tls
+from aos.worker.host_root import check_host_root
 from aos_cli.core_option import Core, chosen_core
 from aos_cli.node_run import NodeRun
 from aos_cli.options import (
@@ -165,6 +166,7 @@ def node(
         worlds = world
     if worlds is not None:
         _check_worlds(worlds, run.replica, has_idle=idle is not None)
+        check_host_root(host_root, worlds)
         _host(worlds, run, address, tls, is_insecure=insecure_http, idle_ns=idle)
         return 0
     if idle is not None:

@@ -31,7 +31,7 @@ from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.names import TIMER
 from aos.read.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.values.digests import hash_text
-from aos.worker.host_root import host_environment, with_machine
+from aos.worker.host_root import check_host_root, host_environment, with_machine
 from aos_cli.core_option import Core, chosen_core
 from aos_cli.options import (
     DEFAULT_WORLD,
@@ -124,6 +124,7 @@ def run(
     replica = replica_options(lease, creds, no_reference=no_reference)
     if is_group(world):
         _check_group(world, replica)
+        check_host_root(host_root, world)
         # Few worlds are groups.
         from aos_cli.group_run import run_group  # noqa: PLC0415
 

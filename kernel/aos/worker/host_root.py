@@ -25,6 +25,9 @@ STATE_FOLDER: Final = "machine"
 MACHINE: Final = SHIPPED["sys/host."]
 _MACHINE_SPECS: Final = frozenset({MACHINE, "aos.effects.machine:machine"})
 
+_WORLD_FILE: Final = "world.json"
+"""Each world's folder has it (spec/host.md, H-1)."""
+
 MOUNTS: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
@@ -38,23 +41,39 @@ def host_environment(root: Path | None, world: Path) -> Mapping[str, str] | None
     """The environment of the process that runs effects; None if there is no ``--host-root``.
 
     Raises:
-        BadUsage: ``root`` is no folder, or one of root and world contains the other.
+        BadUsage: As ``check_host_root``.
     """
     if root is None:
         return None
-    root_folder, folder = root.resolve(), world.resolve()
+    check_host_root(root, world)
+    return {
+        **os.environ,
+        ROOT_VARIABLE: str(root.resolve()),
+        STATE_VARIABLE: str(world.resolve() / STATE_FOLDER),
+    }
+
+
+def check_host_root(root: Path | None, folder: Path) -> None:
+    """Check a root against the folder of a world, of a group or of several worlds.
+
+    Raises:
+        BadUsage: ``root`` is no folder, is in the folder of any world, or one of ``root`` and
+            ``folder`` contains the other.
+    """
+    if root is None:
+        return
+    root_folder = root.resolve()
     if not root_folder.is_dir():
         raise BadUsage(f"--host-root {root}: expected a folder, found none")
-    if not are_apart(root_folder, folder):
+    above = (root_folder, *root_folder.parents)
+    world = next((path for path in above if (path / _WORLD_FILE).is_file()), None)
+    if world is None and not are_apart(root_folder, folder):
+        world = folder
+    if world is not None:
         raise BadUsage(
             f"--host-root {root}: expected a folder apart from the world {world}, whose keys and "
             "journal effects must not read (keep one of the two elsewhere)"
         )
-    return {
-        **os.environ,
-        ROOT_VARIABLE: str(root_folder),
-        STATE_VARIABLE: str(folder / STATE_FOLDER),
-    }
 
 
 def are_apart(folder: Path, other_folder: Path) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from aos.client import AsyncClient, Client
 from aos.client.node_connection import AddressList, NodeAddress, NodeUnavailable
 from aos.errors import BadUsage, Refused
+from tests.cli.shell import here
 
 Handle = Callable[[httpx.Request], httpx.Response]
 
@@ -139,3 +140,21 @@ def test_addresses_are_read_from_one_text(tmp_path: Path) -> None:
             addresses(text)
     with pytest.raises(BadUsage, match="expected a URL"):
         addresses("http://a,ftp://b")
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://bob:{SECRET}@127.0.0.1:9", f"ftp://bob:{SECRET}@host", f"ftp://bob:{SECRET}/x@host",
+        f"http://127.0.0.1:9,http://bob:{SECRET}@127.0.0.1:8,", f"http://{SECRET}@127.0.0.1:9",
+    ],
+)  # fmt: skip
+def test_no_message_has_the_password_of_an_address(address: str) -> None:
+    """C-92"""
+    for command in (("inspect", "world"), ("cells",), ("send", "a/B@1", "{}")):
+        failed = here(*command, "--node", address)
+        assert failed.code in (2, 4)
+        assert SECRET not in failed.out + failed.err

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from aos.client.node_connection import without_user
 from aos.errors import BadUsage
 from aos.node.worker import Worker
 from aos.node.worker.remote_worker import LEASE_S
@@ -82,7 +83,9 @@ def worker(
         for executor, worker_name in zip(loaded_executors, names, strict=True)
     ]
     effects = sorted(effect for executor in loaded_executors for effect in executor.effects)
-    asyncio.run(_run(workers, f"worker for {node}: {', '.join(effects)} (Ctrl-C stops it)"))
+    asyncio.run(
+        _run(workers, f"worker for {without_user(node)}: {', '.join(effects)} (Ctrl-C stops it)")
+    )
 
 
 def _names(name: str | None, executors: list[str]) -> list[str | None]:

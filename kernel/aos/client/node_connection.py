@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +44,11 @@ _ERRORS: Final[dict[str, type[AosError]]] = {
 }
 
 
+def without_user(text: str) -> str:
+    """Addresses as messages show them: without user and password (spec/cli.md, C-92)."""
+    return re.sub("://[^,?#]*@", "://…@", text)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
     """``base`` is the URL of the node; with ``socket`` it is reached through that socket."""
@@ -53,7 +59,7 @@ class NodeAddress:
     @property
     def label(self) -> str:
         """The address as messages name it."""
-        return self.base if self.socket is None else str(self.socket)
+        return without_user(self.base) if self.socket is None else str(self.socket)
 
     @property
     def is_served(self) -> bool:
@@ -71,7 +77,8 @@ class NodeAddress:
             return cls(text.rstrip("/"))
         if "://" in text:
             raise BadUsage(
-                f"node {text!r}: expected a URL with http:// or https://, or the folder of a world"
+                f"node {without_user(text)!r}: expected a URL with http:// or https://, or the "
+                "folder of a world"
             )
         return cls("http://node", Path(text) / SOCKET)
 
@@ -101,7 +108,7 @@ class AddressList(Generic[C]):
             raise BadUsage(
                 "node: an address is empty",
                 expected="addresses with one comma between two of them",
-                actual=repr(text),
+                actual=repr(without_user(text)),
             )
         addresses = list(dict.fromkeys(map(NodeAddress.read, words)))
         self.sites: Sequence[NodeSite[C]] = [

@@ -76,8 +76,14 @@ def test_an_address_of_servers_needs_no_name(text: str) -> None:  # CL-1, CL-172
 
 
 @pytest.mark.parametrize(
-    "text", [f"nats://user:{SECRET}@a/shop", f"nats://a,{SECRET}@b/shop", f"tls://{SECRET}@a/shop"]
-)
+    "text",
+    [
+        f"nats://user:{SECRET}@a/shop", f"nats://a,{SECRET}@b/shop", f"tls://{SECRET}@a/shop",
+        # Each is wrong in another way, too.
+        f"nats://user:{SECRET}@a", f"nat://user:{SECRET}@a/shop", f"nats://user:{SECRET}/x@a/shop",
+        f"user:{SECRET}@a/shop", f"nats://user:{SECRET}@a:99999/_aos",
+    ],
+)  # fmt: skip
 def test_a_password_in_an_address_is_refused_and_not_shown(text: str) -> None:  # CL-2
     with pytest.raises(BadUsage, match=CREDENTIALS_VARIABLE) as refused:
         NatsAddress.parse(text)

@@ -53,16 +53,16 @@ class NatsAddress:
         scheme, mark, remainder = text.partition("://")
         hosts, slash, name = remainder.partition("/")
         is_named = bool(slash) if needs_name else bool(name)
-        if not mark or scheme not in SCHEMES or (needs_name and not is_named):
-            raise BadUsage("not the address of a replicated world", expected=_FORM, actual=text)
-        if "@" in hosts:
-            # The text is not repeated: it has a secret.
+        if "@" in text:
+            # Before anything repeats the text: it has a secret.
             raise BadUsage(
                 "the address of a replicated world has a user or a password, which others could "
                 "read in logs and lists of processes",
                 expected=_FORM,
                 hint=f"put the credentials into a file, and name it in {CREDENTIALS_VARIABLE}",
             )
+        if not mark or scheme not in SCHEMES or (needs_name and not is_named):
+            raise BadUsage("not the address of a replicated world", expected=_FORM, actual=text)
         if is_named and not KEY.fullmatch(name):
             raise BadUsage(
                 "not a name of a world",

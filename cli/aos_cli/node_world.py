@@ -13,7 +13,7 @@ from aos.client import Client
 from aos.client.sending import SendAnswer
 from aos.host.door.writer import Item
 from aos.read.views.record_view import Document
-from aos_cli.options import check_record_range, client_of, node_token
+from aos_cli.options import check_record_range, client_of
 
 RECORDS: Final = 200
 """Most records of one request."""
@@ -115,5 +115,5 @@ class NodeWriter:
 @contextmanager
 def writing_to_node(node: str) -> Iterator[NodeWriter]:
     """Connect to a node for the block."""
-    with Client(node, token=node_token()) as client:
+    with client_of(node) as client:
         yield NodeWriter(client)

@@ -56,7 +56,7 @@ OperatorKey = Annotated[
 class _CurrentOptions:
     """The options of the command that runs."""
 
-    timeout_ns: int = _DEFAULT_NS
+    timeout_ns: int | None = None
     core: CoreKind | None = None
     operator_key: Path | None = None
     credentials: Path | None = None
@@ -91,7 +91,14 @@ def patience() -> WaitPatience:
 
 def chosen_timeout_s() -> float:
     """The value of this command's ``--timeout``, in seconds."""
-    return _CurrentOptions.timeout_ns / _SECOND_NS
+    timeout_s = explicit_timeout_s()
+    return _DEFAULT_NS / _SECOND_NS if timeout_s is None else timeout_s
+
+
+def explicit_timeout_s() -> float | None:
+    """The same, or None if the command line does not have it."""
+    timeout_ns = _CurrentOptions.timeout_ns
+    return None if timeout_ns is None else timeout_ns / _SECOND_NS
 
 
 def current_core() -> CoreKind | None:
@@ -128,14 +135,14 @@ def with_writing_options(
     def wrapper(*words: Any, **options: Any) -> Any:
         values = {name: options.pop(name, None) for name in added}
         _check_address(options.get("world"), values)
-        timeout, current = values.get("timeout"), _CurrentOptions
-        current.timeout_ns = _DEFAULT_NS if timeout is None else timeout
+        current = _CurrentOptions
+        current.timeout_ns = values.get("timeout")
         current.core = chosen_core(values.get("core")) if is_writing else None
         current.operator_key, current.credentials = values.get("operator_key"), values.get("creds")
         try:
             return function(*words, **options)
         finally:
-            current.timeout_ns, current.core = _DEFAULT_NS, None
+            current.timeout_ns = current.core = None
             current.operator_key = current.credentials = None
 
     parameters = [

@@ -297,8 +297,10 @@ def node_token() -> str | None:
 
 
 def client_of(node: str) -> Client:
-    """Return a client of a node, with the token in ``AOS_TOKEN``."""
+    """Return a client of a node, with the token in ``AOS_TOKEN``. It waits for an answer as long as
+    ``--timeout`` says (C-8a)."""
     # The client of a node imports much that the commands on a folder do not need.
     from aos.client import Client  # noqa: PLC0415
+    from aos_cli.open_writing import explicit_timeout_s  # noqa: PLC0415  # it imports this module
 
-    return Client(node, token=node_token())
+    return Client(node, token=node_token(), answer_s=explicit_timeout_s())

@@ -73,7 +73,7 @@ _HASH: Final = "blake3:14c6b26b8d2f06f21b2c8d731d0ea008787e9588d9ecd9e0f36a15c46
 
 WRITING: Final = frozenset(
     {
-        *("apply", "send", "snapshot", "gc", "erase"),
+        *("apply", "send", "snapshot", "gc", "erase", "clock"),
         *("cells retry", "cells unpin", "cells end", "cells remove"),
         *("effects cancel", "effects settle", "linear start", "linear wake", "linear cancel"),
         *("schedule create", "schedule pause", "schedule resume", "schedule trigger"),

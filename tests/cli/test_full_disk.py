@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+import aos_cli
 from aos.host.door.way import WaitPatience
-from aos_cli.registry import WRITING
+from aos_cli.lazy_group import LazyCommand
+from aos_cli.registry import COMMANDS, WRITING, Command
 from tests.cli.shell import Result, run
 from tests.copies import copied
 from tests.host.conftest import template
@@ -68,7 +72,45 @@ def test_a_command_says_what_it_waits_for_and_ends_at_its_timeout(
 
 def test_every_command_that_waits_has_the_option() -> None:
     """C-8a."""
-    assert {"send", "apply", "snapshot", "gc"} < WRITING
+    with_option = {
+        command.path
+        for command in COMMANDS
+        if not command.is_group
+        and any("--timeout" in each.opts for each in LazyCommand(command, COMMANDS).load().params)
+    }
+    assert with_option >= WRITING
+
+
+def test_every_command_whose_module_opens_a_world_for_writing_waits() -> None:
+    """C-8a."""
+    writing = {command.path for command in COMMANDS if ":" in command.function and opens(command)}
+    assert {"send", "snapshot", "clock", "effects cancel"} <= writing <= WRITING
+
+
+def opens(command: Command) -> bool:
+    """Whether the function of a command calls ``writing_to``, itself or through others of its
+    module."""
+    module, _, name = command.function.partition(":")
+    file = Path(aos_cli.__file__).parent / "commands" / f"{module}.py"
+    names_in = {
+        node.name: {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    reached, names = set[str](), {name}
+    while names:
+        reached |= names
+        names = set[str]().union(*(names_in.get(each, ()) for each in names)) - reached
+    return "writing_to" in reached
+
+
+def test_a_command_through_a_node_ends_at_its_timeout() -> None:
+    """C-8a: a node that takes the request and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        sent = run("send", "host/Do@1", EVENT, "--timeout", "1s", "--node", address)
+    assert sent.code == 4, sent
+    assert f"the node at {address} does not answer" in sent.err
 
 
 def test_patience_ends_only_while_the_world_stands_still() -> None:

@@ -100,11 +100,12 @@ def front(
     module: str = "aos.node.front",
     mount: Mapping[str, Any] | None = None,
     has_tcp_door: bool = False,
+    is_run: bool = True,
     **settings: Any,
 ) -> Iterator[Node]:
     """Run a front for the world at ``path``; ``folder`` is for its sockets and its log. ``mount``
     are the settings of a front that is mounted, without its door. With ``has_tcp_door``, clients
-    reach the door themselves, at ``url``."""
+    reach the door themselves, at ``url``. Where the world ``is_run``, the front hands out work."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "front.log"
     unix_path = folder / "http.sock"
@@ -147,6 +148,8 @@ def front(
         node = Node(path, port, unix_path, process, log, kernel, scheme, door_at)
         try:
             assert process.stdout.readline() == "ready\n", log.read_text()
+            if mount is None and is_run:
+                _until_open(node)
             yield node
         finally:
             for each in node.clients:
@@ -156,6 +159,14 @@ def front(
             for pipe in (process.stdin, process.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def _until_open(node: Node) -> None:
+    """Wait until the front hands out work, a moment after it takes requests."""
+    until = time.monotonic() + WAIT_S
+    while not node.owner().get("/readyz").json()["world_is_open"]:
+        assert time.monotonic() < until, "the front does not hand out work"
+        time.sleep(0.02)
 
 
 def at_router(name: str = "alpha") -> dict[str, Any]:

@@ -171,7 +171,7 @@ def test_a_stream_from_a_pruned_record_is_410(
     ):
         assert in_silence(*words, "--world", path) == 0
 
-    with front(path, tmp_path / "front", kernel) as node:
+    with front(path, tmp_path / "front", kernel, is_run=False) as node:
         client = node.client()
         pruned = client.get("/v1/journal/stream", params={"from": 2})
         record = client.get("/v1/record", params={"seq": 2})

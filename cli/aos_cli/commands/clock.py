@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,6 +12,7 @@ from aos.read.lens.words import count, name_cell, span_text, time_text
 from aos.read.operations.world_reads import READ_CLOCK
 from aos.read.views import clock_view
 from aos.read.views.record_view import Document
+from aos.shell_text import shell_word
 from aos_cli.open_writing import writing_to
 from aos_cli.options import client_of, flag
 from aos_cli.output import fields, line, note, print_json
@@ -81,7 +81,7 @@ def _show_timers(reading: Document, node: str | None) -> None:
         f"{count(total, 'timer')} {'was' if total == 1 else 'were'} set while the clock was ahead, "
         "and due far from now. To end one as if it were due:"
     )
-    node_option = "" if node is None else f" --node {shlex.quote(node)}"
+    node_option = "" if node is None else f" --node {shell_word(node)}"
     for timer in rows[:TIMERS_SHOWN]:
         line(f"  {name_cell(timer['workflow'], timer['key'])}, due {time_text(timer['due_ns'])}")
         line(f"    {timer['settle']}{node_option}")

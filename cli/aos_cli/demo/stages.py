@@ -20,6 +20,7 @@ from typing import ClassVar, Final, TypeVar
 
 from aos.errors import AosError, Refused, Unavailable
 from aos.host.folder.folder import open_folder
+from aos.shell_text import shell_word
 from aos.store.store import Store
 from aos_cli.demo.files import short
 from aos_cli.demo.processes import Children, Command, aos, ask, run, show
@@ -207,7 +208,7 @@ def conclude(stages: Stages, demo_folder: DemoFolder, *, command: str) -> int:
     line(f"all {stages.checks} checks hold", style="bold green")
     line(stages.times(), style="dim")
     if demo_folder.is_kept:
-        line(f"look around: aos inspect world --world {stages.world}")
+        line(f"look around: aos inspect world --world {shell_word(stages.world)}")
     else:
         line(f"keep the world to look around in it: {command} DIR")
     return 0

@@ -63,6 +63,7 @@ class Client(BlockingClient, SharedRequests, Closable):
             ``AOS_NODE_CA``, else those of the package certifi.
         certificate: The files of a certificate and its key, for a node that asks for one
             (``--tls-client-ca``); by default those of ``AOS_NODE_CERT`` and ``AOS_NODE_KEY``.
+        answer_s: Seconds within which the node answers a request (default 60).
 
     Raises:
         BadUsage: ``node`` is a URL of another kind, or a certificate cannot be used.
@@ -81,7 +82,9 @@ class Client(BlockingClient, SharedRequests, Closable):
         token: str | None = None,
         authorities: Path | str | None = None,
         certificate: Certificate | None = None,
+        answer_s: float | None = None,
     ) -> None:
+        self._answer_s = steps.ANSWER_S if answer_s is None else answer_s
 
         def connect(address: NodeAddress) -> httpx.Client:
             transport = None
@@ -232,12 +235,14 @@ class Client(BlockingClient, SharedRequests, Closable):
 
     def _ask_at(self, site: NodeSite[httpx.Client], request: steps.NodeRequest) -> NodeAnswer:
         check_served(site.address)
-        parts = AnswerParts(steps.ANSWER_S)
+        parts = AnswerParts(self._answer_s)
         try:
             with site.http.stream(
                 request.method, request.path, params=request.query, content=request.body,
                 headers={"Accept": steps.JSON, "Content-Type": request.media},
-                timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
+                timeout=httpx.Timeout(
+                    self._answer_s, connect=min(self._answer_s, steps.CONNECT_S)
+                ),
             ) as answer:  # fmt: skip
                 for part in answer.iter_bytes():
                     parts.take(part)

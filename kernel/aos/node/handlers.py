@@ -159,9 +159,10 @@ async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
     """``GET /readyz``: 200 if every condition is met, else 503 (N-119a)."""
     counters = services.counters
     heard_at = counters.heard_at
-    is_open = heard_at is not None and time.monotonic() - heard_at < BEHIND_S
+    is_heard = heard_at is not None and time.monotonic() - heard_at < BEHIND_S
+    hands_out_work = services.work is not None or services.follows
     conditions = {
-        "world_is_open": is_open,
+        "world_is_open": is_heard and hands_out_work,
         "follower_is_current": _lag_s(services) < BEHIND_S,
         "disk_has_room": counters.figures is None or counters.figures.no_room is None,
         "is_not_stopping": not services.sessions.is_stopping,

@@ -79,7 +79,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "apply": "folder schedules",
         "transfer": "folder stamps",
         "world": "errors fields stamps folder schedules package_checks",
-        "run_end": "",
+        "run_end": "errors",
         "executors": "fields stamps folder world",
         "open_work": "executors",
         "timer_pull": "errors executors world",

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from aos.author import migration_skeleton
 from aos.author.migration_plan import Plan, file_stem, named_workflow, plan
 from aos.author.migration_rust import rust_text, rust_types
 from aos.author.migration_skeleton import script_text, write_files
@@ -16,6 +17,7 @@ from aos.author.project import Project
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
+from aos.store.part_file import write_file
 from tests.author import fakes
 from tests.cli.shell import Aos
 from tests.host import puppet
@@ -221,9 +223,31 @@ def test_of_two_files_both_are_written_or_none(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     with pytest.raises(Refused, match="one exists already"):
         write_files(tmp_path, {"two": "2", "one": "1"})
-    with pytest.raises(Unavailable, match="none/three: cannot be written: No such file"):
+    with pytest.raises(Unavailable, match="none/three"):
         write_files(tmp_path, {"two": "2", "none/three": "3"})
     assert [each.name for each in tmp_path.iterdir()] == ["one"]
+
+
+def test_a_kill_between_two_files_does_not_block_the_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AU-95, ST-85: each file is whole or not there, and one that is there counts as written."""
+    written: list[Path] = []
+
+    def killed(file: Path, data: bytes, *, mode: int) -> None:
+        if written:
+            raise KeyboardInterrupt
+        write_file(file, data, mode=mode)
+        written.append(file)
+
+    files = {"one": "1", "two": "2"}
+    with monkeypatch.context() as patched:
+        patched.setattr(migration_skeleton, "write_file", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_files(tmp_path, files)
+    assert written == [tmp_path / "one"]
+    write_files(tmp_path, files)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == files
 
 
 # The command

@@ -21,8 +21,9 @@ from aos.author.migration_plan import Plan, file_stem, named_workflow, plan
 from aos.author.migration_rust import rust_types
 from aos.author.project import AIR, RUST, ModuleSource, Project
 from aos.author.sdk import SDK_FOLDERS
-from aos.errors import BadUsage, Refused, Unavailable, either
+from aos.errors import AosError, BadUsage, Refused, either
 from aos.manifest.effective import Effective
+from aos.store.part_file import write_file
 
 Node = Mapping[str, Any]
 
@@ -157,14 +158,16 @@ def _module(project: Project, nodes: list[Node], workflow: str) -> ModuleSource:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write new files, by their paths below the folder: all of them or none.
+    """Write new files, by their paths below the folder: all of them or none. After a kill between
+    two, the next try writes those that are missing.
 
     Raises:
-        Refused: One of them exists.
+        Refused: One of them exists with another text, or all exist.
         Unavailable: One of them cannot be written.
     """
-    for name in files:
-        if (folder / name).exists():
+    is_done = all((folder / name).exists() for name in files)
+    for name, text in files.items():
+        if is_done or _has_other_text(folder / name, text):
             raise Refused(
                 f"{name} exists already",
                 location=str(folder),
@@ -173,13 +176,22 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
     written: list[Path] = []
     try:
         for name, text in files.items():
-            with (folder / name).open("x", encoding="utf-8") as stream:
+            if not (folder / name).exists():
+                write_file(folder / name, text.encode(), mode=0o644)
                 written.append(folder / name)
-                stream.write(text)
-    except OSError as error:
+    except AosError:
         for file in written:
             file.unlink(missing_ok=True)
-        raise Unavailable(f"{folder / name}: cannot be written: {error.strerror}") from error
+        raise
+
+
+def _has_other_text(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() != text.encode()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def entrypoint(workflow: str, workflows: Sequence[str]) -> str:

@@ -56,6 +56,20 @@ for await (const event of client.streamFeed({ schema: ["trip/Booked@1"] })) {
 """
 
 
+SLOW: Final = """
+import { Client } from "CLIENT";
+const client = new Client(process.env.URL, { retries: 0, answerMs: 300, silenceMs: 300 });
+const said = [];
+try { await client.readWorld(); }
+catch (error) { said.push(error.message); }
+for await (const event of client.streamFeed({ schema: ["a/B@1"] })) {
+  said.push(event.id);
+  if (event.id === "2") break;
+}
+console.log(JSON.stringify(said));
+"""
+
+
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The client, compiled by the pinned compiler with every strict option of its project."""
@@ -183,6 +197,48 @@ def test_only_requests_that_may_be_repeated_are_repeated(compiled: Path) -> None
     keys = [headers.get("idempotency-key") for _, _, headers in answers.asked]
     assert keys == ["key"] * 3 + [None] * 4
     assert {headers["authorization"] for _, _, headers in answers.asked} == {"Bearer t"}
+
+
+def test_a_node_that_answers_slowly_or_is_silent_is_given_up(compiled: Path) -> None:
+    """W-4b: an answer has a time, however often a part of it comes; so has the silence of a
+    stream, which continues behind its last event."""
+    is_over = threading.Event()
+    resumed: list[str | None] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            if "feed" not in self.path:
+                while not is_over.wait(0.05):
+                    self.wfile.write(b" ")
+                return
+            resumed.append(self.headers.get("last-event-id"))
+            self.wfile.write(f"id: {len(resumed)}\ndata: {{}}\n\n".encode())
+            is_over.wait(WAIT_S)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        done = subprocess.run(
+            ["node", script(compiled, SLOW, "slow")],
+            env={**os.environ, "URL": f"http://127.0.0.1:{server.server_port}"},
+            capture_output=True, text=True, timeout=WAIT_S, check=False,
+        )  # fmt: skip
+    finally:
+        is_over.set()
+        server.shutdown()
+        server.server_close()
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        "the node has sent no whole answer within 300 ms", "1", "2",
+    ]  # fmt: skip
+    assert resumed == [None, "1"]
 
 
 def test_a_feed_continues_when_the_front_is_killed(

@@ -10,6 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const WAIT_MS = 30_000; // how long a claim waits for a task at the node
 const ANSWER_MS = 30_000; // how long the node may take to answer, in addition
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const DRAIN_MS = 30_000; // how long functions may take to end when the worker stops
 const GRACE_MS = 250; // how long a function may take to end when its signal fires
 const PAUSE_MS = 100; // before a request is sent again; doubled each time
@@ -284,7 +285,7 @@ export class Worker {
       answer = await fetch(`${this.#url}/v1/work/${operation}`, {
         method: "POST", headers, body: content, signal: ends.signal,
       });
-      document = await answer.json();
+      document = JSON.parse(await whole(answer));
     } catch (error) {
       throw new NodeAway(`the node at ${this.#url} does not answer (${error.cause?.code ?? error.message})`);
     } finally {
@@ -359,4 +360,16 @@ function either(...signals) {
     else each.addEventListener("abort", () => found.abort(each.reason), { signal: found.signal });
   }
   return found;
+}
+
+/** The text of an answer, unless it is too long. */
+async function whole(answer) {
+  const decoder = new TextDecoder();
+  let text = "", length = 0;
+  for await (const part of answer.body ?? []) {
+    length += part.length;
+    if (length > ANSWER_BYTES_MAX) throw new Error(`an answer of more than ${ANSWER_BYTES_MAX} bytes`);
+    text += decoder.decode(part, { stream: true });
+  }
+  return text + decoder.decode();
 }

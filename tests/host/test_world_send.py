@@ -52,11 +52,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(bounded())
 
 
-def world_at(path: Path) -> WorldFolder:
-    """A world of puppets that may send to other worlds."""
+def world_at(path: Path, **more: Any) -> WorldFolder:
+    """A world of puppets that may send to other worlds; ``more`` is of its manifest."""
     init_world(path)
     with open_writer(path) as writer:
-        applied = writer.apply(manifest(effects=(WORLD_SEND,)))
+        applied = writer.apply(manifest(effects=(WORLD_SEND,), **more))
         assert isinstance(applied.answer, Admitted), applied.answer
     return open_folder(path)
 
@@ -266,6 +266,23 @@ def test_an_event_that_cannot_be_admitted_is_told(
             assert payload["code"] == code
             assert words in payload["message"]
             assert delivered(bank.folder) == []
+
+    run(story())
+
+
+def test_a_neighbour_sends_no_event_that_only_the_steps_of_the_world_emit(worlds: Path) -> None:
+    """K-11, M-30b, WS-35"""
+    routes = [{"event": DO, "workflow": "host/puppet@1", "key_field": "key"}]
+    world_at(worlds / "vault", routing={"subscriptions": routes, "ingress": []})
+
+    async def story() -> None:
+        async with up(worlds / "shop") as shop, up(worlds / "vault") as vault:
+            await shop.link.send([puppet("a", sends("vault", "x"))], None)
+            await settled(shop, 1)
+            [(status, payload)] = receipts(shop.folder)
+            assert (status, payload["code"]) == ("error", "event_refused")
+            assert "event_is_internal: host/Do@1 is not accepted from outside" in payload["message"]
+            assert delivered(vault.folder) == []
 
     run(story())
 

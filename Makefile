@@ -14,10 +14,11 @@ PART ?= 1/1
 CORE ?= $(AOS_CORE)
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-cluster demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim sim-cluster fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page bench-cluster modules core pyflow nats-server gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-python demo-node demo-cluster demo-gateway docs test test-long test-api test-clients pm4py browser page-shots sim sim-cluster fuzz check bench bench-peers bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway bench-linear bench-page bench-cluster modules core pyflow nats-server gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
+	@echo "make demo-python  the same with the order workflow in Python, as a flow"
 	@echo "make demo-node  the same through a node with three workers, each kind of process killed"
 	@echo "make demo-cluster  the same on three nodes and three NATS servers, the owner killed half way (2 minutes; needs Go 1.26, or a nats-server)"
 	@echo "make demo-gateway  works and scores on a local chain where everything goes wrong (2 minutes; needs Node.js)"
@@ -55,6 +56,9 @@ help:
 
 demo: $(READY)
 	$(BIN)/aos demo
+
+demo-python: $(READY)
+	$(BIN)/aos demo --python
 
 demo-node: $(READY)
 	$(BIN)/aos demo --workers 3

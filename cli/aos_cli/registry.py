@@ -538,7 +538,7 @@ COMMANDS: Final = (
     ),
     Command(
         "demo", RUN, "Run 1,000 orders, kill the kernel half way, resume, and check everything.",
-        ("aos demo", "aos demo shop --orders 100 --seed 3"), "demo:demo",
+        ("aos demo", "aos demo --python", "aos demo shop --orders 100 --seed 3"), "demo:demo",
     ),
     Command(
         "inspect", LOOK, "Look into a world, also while another process runs it.",

@@ -78,6 +78,47 @@ def test_the_demo_holds_and_every_command_that_it_shows_can_be_done_by_hand(
     assert int(figures) > 60
 
 
+@pytest.mark.rotated(3)
+def test_the_demo_with_the_workflow_in_python_builds_it_first(tmp_path: Path) -> None:
+    """C-50c"""
+    folder = tmp_path / "here"
+
+    demo = run("demo", folder, "--python", "--orders", "20", "--seed", "11", cwd=ROOT)
+
+    assert demo.code == 0, demo.out + demo.err
+    await_end(folder)
+    lines = demo.out.splitlines()
+    checks = [line for line in lines if line.startswith("  ✓ ")]
+    assert f"all {len(checks)} checks hold" in lines
+    assert "  ✓ every order is closed" in checks
+    assert "  ✓ both say the same" in checks
+    shown = [line[2:] for line in lines if line.startswith("$ ")]
+    assert shown[:4] == [
+        f"cp -r manifests/orders/python {folder}/orders",
+        f"cp modules/ledger/ledger.wasm {folder}/orders",
+        f"aos build {folder}/orders",
+        f"aos init {folder}/world",
+    ]
+    assert f"aos apply {folder}/orders --world {folder}/world" in shown
+    assert any(command.startswith("kill -9 ") for command in shown)
+    assert re.search(r"^Shipped\t\d+\t", demo.out, re.MULTILINE), "outcomes are those of the flows"
+    [steps] = re.findall(r"^  (\d+) steps executed again", demo.out, re.MULTILINE)
+    assert int(steps) > 60
+
+
+@pytest.mark.parametrize("other", [["--workers", "2"], ["--cluster"]])
+def test_the_demo_in_python_has_no_workers_and_no_servers(
+    aos: Aos, tmp_path: Path, other: list[str]
+) -> None:
+    """C-50c"""
+    refused = aos("demo", tmp_path / "d", "--python", *other)
+
+    assert refused == (
+        2, "", f"aos: --python, {other[0]}: expected one of them, found both\n",
+    )  # fmt: skip
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_temporary_world_is_removed_and_in_a_terminal_all_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

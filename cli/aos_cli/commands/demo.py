@@ -10,6 +10,7 @@ from aos_cli.demo.cluster_story import ClusterStory, find_servers
 from aos_cli.demo.files import Files, find_files
 from aos_cli.demo.node_story import NodeStory
 from aos_cli.demo.processes import Children, stoppable
+from aos_cli.demo.python_story import PythonStory
 from aos_cli.demo.stages import conclude, demo_folder_at
 from aos_cli.demo.story import Story
 from aos_cli.options import argument, flag, number, option
@@ -47,6 +48,13 @@ def demo(
             "the owner and stops the leader of the stream.",
         ),
     ] = False,
+    python: Annotated[
+        bool,
+        flag(
+            "--python",
+            "Build the order workflow from Python, as a flow, and run the orders with it.",
+        ),
+    ] = False,
     keep: Annotated[bool, flag("--keep", "Keep the temporary folder if no DIR is given.")] = False,
 ) -> int:
     if orders < ORDERS_MIN:
@@ -55,16 +63,20 @@ def demo(
         raise BadUsage(f"--workers: expected 1 or more, found {workers}")
     if cluster and workers is not None:
         raise BadUsage("--cluster, --workers: expected one of them, found both")
+    if python and (cluster or workers is not None):
+        other = "--cluster" if cluster else "--workers"
+        raise BadUsage(f"--python, {other}: expected one of them, found both")
     program = find_servers() if cluster else None
     files = find_files()
     with demo_folder_at(directory, is_kept=keep) as workspace, stoppable(), Children() as children:
         story = _story(
             files, workspace.folder, children,
-            orders=orders, seed=seed, workers=workers, program=program,
+            orders=orders, seed=seed, workers=workers, program=program, is_python=python,
         )  # fmt: skip
         story.tell()
         workspace.is_kept |= bool(story.failed)
-    return conclude(story, workspace, command="aos demo --cluster" if cluster else "aos demo")
+    option_word = " --cluster" if cluster else " --python" if python else ""
+    return conclude(story, workspace, command=f"aos demo{option_word}")
 
 
 def _story(
@@ -76,8 +88,11 @@ def _story(
     seed: int,
     workers: int | None,
     program: Path | None,
+    is_python: bool,
 ) -> Story:
     """The demo on servers if ``program`` runs them, through a node if it has workers."""
+    if is_python:
+        return PythonStory(files, folder, children, orders=orders, seed=seed)
     if program is not None:
         return ClusterStory(files, folder, children, orders=orders, seed=seed, program=program)
     if workers is not None:

@@ -16,6 +16,7 @@ SHIPPED: Final = Path("demo", "shipped")
 
 _NEEDED: Final = (
     "air/generated.air.json", "service.py", "make_orders.py", "effects.py", "books.py",
+    "python/aos.toml", "python/flow.py", "python/air/ledger.air.json",
 )  # fmt: skip
 
 
@@ -28,6 +29,16 @@ class Files:
     @property
     def manifest(self) -> Path:
         return self.folder
+
+    @property
+    def python_project(self) -> Path:
+        """The project with the order workflow as a flow in Python."""
+        return self.folder / "python"
+
+    @property
+    def ledger(self) -> Path:
+        """The module of the ledger, in the folder around ``manifests``."""
+        return self.folder.parents[1] / "modules" / "ledger" / "ledger.wasm"
 
     @property
     def service(self) -> Path:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Step
+from aos.core.journal.records import Intent, Step
+from aos.flow.declaration import declared_flows
 from aos.host.door.remote import ask_running
 from aos.host.folder.reader import open_reader
 from aos.read.lens.words import count
+from aos.read.views.flow_reading import SeenFlow, read_flow
 from aos.read.views.view import View
 from aos.store.store import Store
 from aos_cli.demo.files import Files
@@ -96,6 +98,7 @@ class Story(Stages):
         self._lines = folder / "orders.jsonl"
         self._books = folder / "books.jsonl"
         self._url = ""
+        self._manifest = files.manifest
 
     def tell(self) -> None:
         self._time("set up", self._set_up)
@@ -115,7 +118,7 @@ class Story(Stages):
     def _set_up(self) -> None:
         self._title("A world, its manifest, and a shop that fails and stalls on purpose")
         self._must(aos("init", self.world), lines_shown=FIRST)
-        self._must(aos("apply", self._files.manifest, "--world", self.world), lines_shown=LAST_TWO)
+        self._must(aos("apply", self._manifest, "--world", self.world), lines_shown=LAST_TWO)
         self._url = self._start_shop()
         line(f"  the shop serves at {self._url}")
 
@@ -244,7 +247,8 @@ def closed_after(store: Store, seq: int) -> tuple[int, int]:
     """The number of orders that closed after record ``seq``, and the last record counted.
 
     An order closes in the step that emits ``OrderClosed``: its record holds that name once, and no
-    other record does. Searching for it is far cheaper than decoding.
+    other record does. (So it is not the output of the flow, whose name is in each of its states.)
+    Searching for it is far cheaper than decoding.
     """
     head = store.head()
     if head is None or head.seq <= seq:
@@ -266,11 +270,11 @@ def read_accounts(world: Path) -> Accounts:
         orders = tuple(
             Order(
                 order_id=key,
-                outcome=_order_outcome(state),
+                outcome=outcome,
                 retries=retries[key],
                 money=money.get(key, Money()),
             )
-            for key, state in _states_by_key(view, ORDER)
+            for key, outcome in _outcomes_by_key(view)
         )
         return Accounts(
             orders=orders,
@@ -293,9 +297,27 @@ def _states_by_key(view: View, workflow: str) -> Iterator[tuple[str, State]]:
         yield key, state
 
 
-def _order_outcome(order: State) -> str:
-    name: str = order["outcome"]["$tag"] if order["phase"]["$tag"] == "Closed" else OPEN
-    return name
+def _outcomes_by_key(view: View) -> Iterator[tuple[str, str]]:
+    """(key, outcome) of each order, whether its workflow is a flow or a reducer."""
+    flows = declared_flows(view.state.effective)
+    if ORDER not in flows:
+        for key, order in _states_by_key(view, ORDER):
+            yield key, order["outcome"]["$tag"] if order["phase"]["$tag"] == "Closed" else OPEN
+        return
+    for cell in view.state.cells.values():
+        instance = read_flow(view.state, cell, view.journal.blob) if cell.id[0] == ORDER else None
+        if instance is not None:
+            key = view.lens.key(cell.id)
+            assert isinstance(key, str)
+            yield key, _flow_outcome(view, instance)
+
+
+def _flow_outcome(view: View, instance: SeenFlow) -> str:
+    """The outcome in the output of a flow."""
+    if instance.state is None or instance.state.output is None:
+        return OPEN
+    document = view.full_lens.flow_lens(instance.manifest).document(instance.state)
+    return str(document["output"])
 
 
 def _money_of(state: State) -> Money:
@@ -314,6 +336,11 @@ def _retries_by_order(view: View) -> Counter[str]:
         for data in frame.records:
             record = from_bytes(data) if all(needle in data for needle in needles) else None
             if isinstance(record, Step) and record.cell[0] == ORDER:
-                waits = sum(intent.effect == RETRY for intent in record.intents)
+                waits = sum(_is_retry(intent) for intent in record.intents)
                 waits_by_order[str(view.lens.key(record.cell, seq=record.seq))] += waits
     return waits_by_order
+
+
+def _is_retry(intent: Intent) -> bool:
+    """Whether it is the timer before a retry. A flow has timers for other reasons, too."""
+    return intent.effect == RETRY and (intent.issuer_ref or "").endswith("retry")

@@ -23,7 +23,7 @@ from tests.run_seed import rotated
 from tests.tools import long_form, missing
 
 SIZE_BYTES_MAX: Final = 40_000
-TUTORIALS: Final = (RUST, ASSEMBLYSCRIPT, "flow")
+TUTORIALS: Final = (RUST, ASSEMBLYSCRIPT, "flow", "python flow")
 NEWCOMERS: Final = ("workflow", "flow", "python", "stranger")
 """Each gets from nothing to a running world."""
 LIFETIMES: Final = (

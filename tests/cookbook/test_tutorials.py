@@ -66,6 +66,16 @@ SHOWN_OF_FLOWS: Final = (
 )
 
 
+PYTHON_FLOW: Final = ROOT / "modules" / "pyflow" / "TUTORIAL.md"
+SHOWN_OF_PYTHON_FLOWS: Final = (
+    r"build/parcels\.wasm  .*1 scenario passed",
+    *SHOWN_OF_FLOWS,
+    r"byte-identical",
+    r"gift resumes with the entry that failed .*\nflow\tparcels/order@1 gift\nstatus\tsleeping",
+)
+RECORD: Final = re.compile(r"record \d+")
+
+
 def need_tools(lang: str) -> None:
     if shutil.which("patch") is None:
         missing("there is no patch, so the tutorials cannot be followed")
@@ -119,6 +129,37 @@ def test_the_tutorial_of_flows_is_true_word_for_word(bin_: Path) -> None:
     assert len(quotes) == 2
     for quote in quotes:
         assert _lines(quote) in code, f"src/lib.rs has no\n{quote}"
+
+
+@pytest.mark.long
+@others_day("python flow", TUTORIALS)
+def test_the_tutorial_of_flows_in_python_is_true_word_for_word(
+    bin_: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    need_tools("python")
+    project, page = Path.cwd() / "parcels", PYTHON_FLOW.read_text()
+
+    first, *others = blocks(PYTHON_FLOW)
+    output = follow(first, bin_=bin_)
+    code = _lines((project / "flow.py").read_text())
+    output += "".join(follow(block, bin_=bin_, with_messages=True) for block in others)
+
+    assert re.findall(r"(\d+) passed in", capfd.readouterr().out) == ["10"]
+    for pattern in SHOWN_OF_PYTHON_FLOWS:
+        assert re.search(pattern, output, re.DOTALL), f"{pattern}\n{output}"
+    shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(shown) == 3
+    for text in shown:
+        assert _words(text) in _words(output), f"{text}\n{output}"
+    quotes = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(quotes) == 3
+    for quote in quotes:
+        assert _lines(quote) in code, f"flow.py has no\n{quote}"
+
+
+def _words(text: str) -> str:
+    """The text without its line ends and its numbers of records, which depend on the timers."""
+    return " ".join(RECORD.sub("record N", text).split())
 
 
 def _lines(text: str) -> str:

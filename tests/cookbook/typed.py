@@ -53,13 +53,15 @@ def _install(folder: Path) -> Path:
     return bin_
 
 
-def follow(block: str, *, bin_: Path) -> str:
-    """Run the commands of a block in this process's folder and environment; return the output.
+def follow(block: str, *, bin_: Path, with_messages: bool = False) -> str:
+    """Run the commands of a block in this process's folder and environment; return the output, and
+    ``with_messages`` the standard error, too.
 
     Commands that need no shell run in this process, which saves starting one for each. ``cd`` and
     ``export`` stay in effect for later blocks; the caller must undo them.
     """
-    return _in_process(block) if _is_plain(block) else _in_bash(block, bin_)
+    out, err = _in_process(block) if _is_plain(block) else _in_bash(block, bin_)
+    return out + err if with_messages else out
 
 
 def _is_plain(block: str) -> bool:
@@ -67,8 +69,8 @@ def _is_plain(block: str) -> bool:
     return words and not any(sign in block for sign in ("$(", "&", "|", ">", "<"))
 
 
-def _in_process(block: str) -> str:
-    out = io.StringIO()
+def _in_process(block: str) -> tuple[str, str]:
+    out, messages = io.StringIO(), ""
     for line in block.splitlines():
         first, *words = shlex.split(line, comments=True)
         if first == "export":
@@ -80,13 +82,14 @@ def _in_process(block: str) -> str:
         else:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as err:
                 code = run_command(words)
+            messages += err.getvalue()
             if "npm ci refused" in err.getvalue():
                 missing(f"npm cannot install AssemblyScript here: {err.getvalue()}")
             assert code == 0, f"{line}\n{out.getvalue()}\n{err.getvalue()}"
-    return out.getvalue()
+    return out.getvalue(), messages
 
 
-def _in_bash(block: str, bin_: Path) -> str:
+def _in_bash(block: str, bin_: Path) -> tuple[str, str]:
     """As one script, which stops at the first command that fails; nothing of it is left running."""
     path = f"{bin_}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with subprocess.Popen(
@@ -100,4 +103,4 @@ def _in_bash(block: str, bin_: Path) -> str:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(bash.pid, signal.SIGKILL)
     assert bash.returncode == 0, f"{block}\n{out}\n{err}"
-    return out
+    return out, err

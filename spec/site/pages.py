@@ -34,6 +34,7 @@ NAVIGATION: Final[Mapping[str, Group]] = {
         "spec/guides/operate.md",
         "spec/guides/monitor.md",
         "spec/guides/backup.md",
+        "spec/guides/languages.md",
         "spec/guides/integrate.md",
         "spec/changing.md",
         "spec/guides/govern.md",
@@ -47,6 +48,7 @@ NAVIGATION: Final[Mapping[str, Group]] = {
     "Tutorials": (
         "modules/sdk-rust/TUTORIAL.md",
         "modules/sdk-assemblyscript/TUTORIAL.md",
+        "modules/pyflow/TUTORIAL.md",
         "modules/sdk-rust/FLOW.md",
         "manifests/cookbook/linear/TUTORIAL.md",
     ),

@@ -1,21 +1,41 @@
-"""manifests/cookbook/flow_saga: a trip is booked completely, or undone in reverse, as a flow."""
+"""manifests/cookbook/flow_saga: a trip is booked completely, or undone in reverse, as a flow, which
+exists in Rust and in Python."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from aos.author.build import build
+from aos.author.project import read_project
+from aos.author.toolchain import Console
+from aos.core.journal.records import Step
 from aos.testing import Effect, Fail, Flow, InputRefused, World, everywhere, in_turn
 from tests.cookbook.test_saga import BOOK, BOOKING, CANCEL, REQUESTED, book, told, want
-from tests.cookbook.worlds import executors, recipe
+from tests.cookbook.worlds import ROOT, executors, recipe
 
 CONTROL = "trip/BookingControl@1"
+LANGUAGES_PAGE = ROOT / "spec" / "guides" / "languages.md"
+
+
+@pytest.fixture(scope="module", params=["rust", "python"])
+def saga(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manifest with the flow in one language; that in Python is built in a copy."""
+    if request.param == "rust":
+        return recipe("flow_saga")
+    folder = tmp_path_factory.mktemp("python") / "saga"
+    shutil.copytree(recipe("flow_saga") / "python", folder)
+    build(read_project(folder), console=Console(report=lambda _: None))
+    return folder
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with World(recipe("flow_saga")) as world:
+def world(saga: Path) -> Iterator[World]:
+    with World(saga) as world:
         yield world
 
 
@@ -145,7 +165,7 @@ def test_a_request_that_comes_twice_books_once(world: World) -> None:
     assert len(world.asked()) == 3
 
 
-def test_a_crash_at_any_point_changes_nothing() -> None:
+def test_a_crash_at_any_point_changes_nothing(saga: Path) -> None:
     """Also while a cancellation waits for its next attempt."""
 
     def story(world: World) -> None:
@@ -158,15 +178,31 @@ def test_a_crash_at_any_point_changes_nothing() -> None:
         canceled = [(CANCEL, "Car"), (CANCEL, "Car"), (CANCEL, "Hotel"), (CANCEL, "Flight")]
         assert told(world.asked(CANCEL)) == canceled
 
-    assert everywhere(story, recipe("flow_saga")) >= 9
+    assert everywhere(story, saga) >= 9
 
 
 @pytest.mark.parametrize(
     ("city", "status"), [("Lisbon", "completed"), ("Atlantis", "failed"), ("Limbo", "stuck")]
 )
-def test_with_its_own_executors_a_city_decides_how_it_ends(city: str, status: str) -> None:
-    with World(recipe("flow_saga"), executors=[executors("flow_saga", "agencies")]) as world:
+def test_with_its_own_executors_a_city_decides_how_it_ends(
+    saga: Path, city: str, status: str
+) -> None:
+    with World(saga, executors=[executors("flow_saga", "agencies")]) as world:
         world.send(REQUESTED, {"trip_id": "t-1", "city": city})
         world.finish()
 
         assert flow(world).status == status
+
+
+def test_the_fuel_of_a_step_in_each_language_is_that_of_the_guide(saga: Path, world: World) -> None:
+    """spec/guides/languages.md has it in a table, Python first."""
+    want(world)
+    book(world, "Flight", "Hotel", "Car")
+
+    row = re.search(r"^\| instructions \(fuel\) .*", LANGUAGES_PAGE.read_text(), re.MULTILINE)
+    assert row is not None
+    python, rust = re.findall(r"\d[\d,]{4,}", row[0])
+    stated = int((rust if saga == recipe("flow_saga") else python).replace(",", ""))
+    fuel = [record.fuel for record in world._desk.records if isinstance(record, Step)]
+    assert len(fuel) == 4
+    assert 0.8 * stated < fuel[2] < 1.25 * stated

@@ -40,7 +40,7 @@ LAYERS = (
 )  # fmt: skip
 LAYERS_BELOW = (
     "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",
-    "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
+    "aos.dataclass_methods", "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
     "aos.rare_collections", "aos.retry_after", "aos.shell_text", "aos.tied_process",
 )  # fmt: skip
 

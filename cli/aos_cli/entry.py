@@ -30,9 +30,12 @@ def main() -> None:
 
                 print_candidates(sys.argv[2:])
                 return
-            from aos_cli.main import main as command  # noqa: PLC0415  # so that the except covers it
+            from aos.dataclass_methods import closures_as_methods  # noqa: PLC0415  # made below only
 
-            command()
+            with closures_as_methods():
+                from aos_cli.main import main as command  # noqa: PLC0415  # the except covers it
+
+                command()
     except Unavailable as problem:
         sys.stderr.write(f"aos: {problem}\n")
         sys.exit(problem.exit_code)

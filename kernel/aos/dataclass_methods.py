@@ -1,0 +1,113 @@
+"""Make dataclasses without compiling text for each method, so that programs start faster (C-12).
+
+Python 3.11 and 3.12 write the methods of a dataclass as text and compile each: of the processor
+time in which ``aos run`` starts, that was a third. Here all but ``__init__`` are closures that do
+the same. A later Python, which compiles the methods of a class together, keeps its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import Any, Final
+
+Method = Callable[..., Any]
+
+
+@contextmanager
+def closures_as_methods() -> Iterator[None]:
+    """Make the dataclasses of the block's imports with closures as methods."""
+    module = vars(dataclasses)
+    replaced = {
+        name: module[name]
+        for name, (_, parameters) in _MAKERS.items()
+        if _parameters_of(module.get(name)) == parameters
+    }
+    module.update((name, _MAKERS[name][0]) for name in replaced)
+    try:
+        yield
+    finally:
+        module.update(replaced)
+
+
+def _parameters_of(function: object) -> tuple[str, ...]:
+    code = getattr(function, "__code__", None)
+    return () if code is None else code.co_varnames[: code.co_argcount]
+
+
+def _values_of(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
+    """A function that returns the values of these attributes."""
+    if not names:
+        return lambda _: ()
+    value_of = attrgetter(*names)
+    return value_of if len(names) > 1 else lambda self: (value_of(self),)
+
+
+def _make_repr(fields: Sequence[dataclasses.Field[Any]], _: object) -> Method:
+    names = [field.name for field in fields]
+
+    @recursive_repr()
+    def __repr__(self: object) -> str:  # noqa: N807  # the method
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({values})"
+
+    return __repr__
+
+
+def _make_frozen(
+    cls: Any, fields: Sequence[dataclasses.Field[Any]], _: object
+) -> tuple[Method, Method]:
+    names = frozenset(field.name for field in fields)
+
+    def __setattr__(self: object, name: str, value: object) -> None:  # noqa: N807  # the method
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def __delattr__(self: object, name: str) -> None:  # noqa: N807  # the method
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return __setattr__, __delattr__
+
+
+def _make_hash(fields: Sequence[dataclasses.Field[Any]], _: object) -> Method:
+    values_of = _values_of([field.name for field in fields])
+
+    def __hash__(self: object) -> int:  # noqa: N807  # the method
+        return hash(values_of(self))
+
+    return __hash__
+
+
+def _make_comparison(
+    name: str, op: str, self_tuple: str, other_tuple: str, globals: dict[str, Any]
+) -> Method:
+    """``self_tuple`` is a text such as ``(self.amount,self.unit,)``."""
+    if op != "==":
+        of_order: Method = _original_comparison(name, op, self_tuple, other_tuple, globals=globals)
+        return of_order
+    fields = self_tuple.strip("()").split(",")
+    values_of = _values_of([field.removeprefix("self.") for field in fields if field])
+
+    def __eq__(self: object, other: object) -> bool:  # noqa: N807  # the method
+        if other.__class__ is self.__class__:
+            return values_of(self) == values_of(other)
+        return NotImplemented
+
+    return __eq__
+
+
+_original_comparison: Final[Method] = vars(dataclasses).get("_cmp_fn", _make_comparison)
+
+_MAKERS: Final[dict[str, tuple[Method, tuple[str, ...]]]] = {
+    "_repr_fn": (_make_repr, ("fields", "globals")),
+    "_frozen_get_del_attr": (_make_frozen, ("cls", "fields", "globals")),
+    "_hash_fn": (_make_hash, ("fields", "globals")),
+    "_cmp_fn": (_make_comparison, ("name", "op", "self_tuple", "other_tuple", "globals")),
+}
+"""The functions of ``dataclasses`` that write a method, their parameters, and ours instead."""

@@ -1,0 +1,156 @@
+"""Dataclasses whose methods are closures are as those of the standard library (C-12)."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from aos.dataclass_methods import closures_as_methods
+
+SOURCE = """
+from __future__ import annotations
+from dataclasses import dataclass, field
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Two:
+    first: object
+    second: int = 7
+
+@dataclass(frozen=True, slots=True)
+class One:
+    value: object
+
+@dataclass(frozen=True)
+class Nothing:
+    pass
+
+@dataclass(frozen=True, order=True)
+class Ordered:
+    first: int
+    second: int
+
+@dataclass
+class Changing:
+    items: list[object] = field(default_factory=list)
+    unseen: int = field(default=0, repr=False, compare=False)
+
+@dataclass(frozen=True)
+class Below(One):
+    more: int = 1
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    value: int
+"""
+
+
+def module_of(name: str) -> ModuleType:
+    module = sys.modules[name] = ModuleType(name)
+    exec(SOURCE, vars(module))  # the same classes, made in two ways
+    return module
+
+
+@pytest.fixture(scope="module")
+def plain() -> ModuleType:
+    return module_of("tests_plain_dataclasses")
+
+
+@pytest.fixture(scope="module")
+def quick() -> ModuleType:
+    with closures_as_methods():
+        return module_of("tests_quick_dataclasses")
+
+
+def objects(module: Any) -> list[Any]:
+    return [
+        module.Two(first=1), module.Two(first=1, second=8), module.Two(first="x"),
+        module.One(1), module.One((1,)), module.One(float("nan")), module.Nothing(),
+        module.Ordered(1, 2), module.Ordered(2, 1), module.Changing(), module.Changing([1], 5),
+        module.Changing([1], 6), module.Below(1), module.Below(1, 2), module.Alone(1), (1, 7), 1,
+    ]  # fmt: skip
+
+
+def described(module: Any) -> list[object]:
+    """All that can be seen of the classes and their objects."""
+    made = objects(module)
+    items = made[10].items
+    items.append(made[10])
+    texts = [repr(one) for one in made]
+    items.pop()
+    equal = [[one == other for other in made] for one in made]
+    nan = made[5]
+    hashes = [
+        type(one).__hash__ is None or hash(one) for one in made if type(one) is not module.Alone
+    ]
+    names = [
+        (name, getattr(value, "__name__", ""), getattr(value, "__qualname__", ""))
+        for cls in (module.Two, module.Changing, module.Below, module.Alone)
+        for name, value in sorted(vars(cls).items())
+        if callable(value)
+    ]
+    kept = [pickle.loads(pickle.dumps(one)) == one for one in made if one is not nan]
+    changed = [dataclasses.replace(made[0], second=9), dataclasses.asdict(made[12])]
+    ordered = made[7] < made[8], made[7] >= made[8], made[7].__lt__(1), made[7].__eq__(1)
+    own = [nan == nan, hash(nan) == hash(nan)]  # noqa: PLR0124  # as tuples compare them
+    return [texts, equal, hashes, names, kept, repr(changed), ordered, own, _refused(made)]
+
+
+def _refused(made: list[Any]) -> list[tuple[type, str]]:
+    """What each refuses to set and to delete."""
+    refusals = []
+    for one in made[:15]:
+        for name in ("value", "first", "other"):
+            for change in (partial(setattr, one, name, 1), partial(delattr, one, name)):
+                try:
+                    change()
+                except (AttributeError, TypeError) as problem:
+                    refusals.append((type(problem), str(problem)))
+    return refusals
+
+
+def test_objects_are_compared_hashed_shown_and_frozen_alike(
+    plain: ModuleType, quick: ModuleType
+) -> None:
+    assert described(quick) == described(plain)
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="it compiles the methods of a class together"
+)
+def test_no_text_is_compiled_but_that_of_init(quick: Any) -> None:
+    files = {
+        name: vars(quick.Two)[name].__code__.co_filename
+        for name in ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+    }
+    assert files.pop("__init__") == "<string>"
+    assert {file.rpartition("/")[2] for file in files.values()} == {"dataclass_methods.py"}
+
+
+def test_functions_of_another_release_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(fields: object) -> None: ...
+
+    monkeypatch.setattr(dataclasses, "_hash_fn", other, raising=False)
+    monkeypatch.delattr(dataclasses, "_cmp_fn", raising=False)
+    with closures_as_methods():
+        assert vars(dataclasses)["_hash_fn"] is other
+        assert "_cmp_fn" not in vars(dataclasses)
+
+
+def test_afterwards_dataclasses_are_made_as_before() -> None:
+    before = dict(vars(dataclasses))
+    with pytest.raises(ZeroDivisionError), closures_as_methods():
+        raise ZeroDivisionError
+    assert vars(dataclasses) == before
+
+    @dataclass(frozen=True)
+    class Usual:
+        value: int = field(default=1)
+
+    assert Usual.__eq__.__code__.co_filename == "<string>"

@@ -41,7 +41,7 @@ LAYERS = (
 LAYERS_BELOW = (
     "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",
     "aos.dataclass_methods", "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
-    "aos.rare_collections", "aos.retry_after", "aos.shell_text", "aos.tied_process",
+    "aos.quick_program", "aos.rare_collections", "aos.retry_after", "aos.shell_text", "aos.tied_process",
 )  # fmt: skip
 
 FOLDERS = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.fastcore.core_kind import CoreKind
 from aos.host.executors.task import Report
 from aos.host.folder.folder import read_key
@@ -20,7 +21,7 @@ from aos.worker.host_root import host_environment, with_machine
 from aos_cli.output import note
 from aos_cli.run_process import standard_executors
 
-FRONT: Final = (sys.executable, "-m", "aos.page.node_page")
+FRONT: Final = (sys.executable, *QUICK_PROGRAM, "aos.page.node_page")
 """The front with the page. It is a process of its own: the kernel process imports none of it."""
 
 

@@ -14,6 +14,9 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, Final
 
+QUICK_PROGRAM: Final = ("-m", "aos.quick_program")
+"""The words for Python before the name of a module, which runs as a program with such classes."""
+
 Method = Callable[..., Any]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from aos.core.state.cells import RESTING_MAX
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import BadUsage
 from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.folder.folder import is_group
@@ -51,7 +52,7 @@ from aos_cli.run_process import (
     run_screen,
 )
 
-MOUNTED: Final = (sys.executable, "-m", "aos_cli.mounted_node")
+MOUNTED: Final = (sys.executable, *QUICK_PROGRAM, "aos_cli.mounted_node")
 """The program that runs one of many worlds."""
 
 Listen = Annotated[

@@ -28,6 +28,7 @@ from aos.author.toolchain import Stopped
 from aos.author.world_child import Order
 from aos.closable import Closable
 from aos.core.journal.record_codec import from_bytes
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
 from aos.host.executors.pool import ALIKE
 from aos.host.folder.reader import open_reader
@@ -263,7 +264,7 @@ class WorldProcess:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "aos.author.world_child", order.to_text()],
+            [sys.executable, *QUICK_PROGRAM, "aos.author.world_child", order.to_text()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

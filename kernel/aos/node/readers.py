@@ -23,6 +23,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, BinaryIO, Final
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, Damage, Erased
 from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
@@ -143,7 +144,7 @@ class Readers:
 
     async def _started(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aos.node.readers", str(self._path),
+            sys.executable, *QUICK_PROGRAM, "aos.node.readers", str(self._path),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.fastcore.core_kind import CoreKind
 from aos.host.executors.pool import Coverage
@@ -317,7 +318,7 @@ class LocalWorkers:
         """Run one worker from its start to its end; return its exit code. Raises OSError."""
         paths = os.pathsep.join(path for path in sys.path if path)
         process = self._processes[spec] = await asyncio.create_subprocess_exec(
-            sys.executable, *path_flags(spec), "-m", MODULE, str(self._world), spec,
+            sys.executable, *path_flags(spec), *QUICK_PROGRAM, MODULE, str(self._world), spec,
             stdin=subprocess.PIPE,
             # Ctrl-C is for the kernel process, which lets the workers end what runs.
             start_new_session=True,

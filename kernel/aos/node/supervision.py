@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.executors.supervisor import (
     BACKOFF_S,
@@ -26,7 +27,7 @@ from aos.host.executors.supervisor import (
 )
 from aos.host.executors.task import Report
 
-COMMAND: Final = (sys.executable, "-m", "aos.node.front")
+COMMAND: Final = (sys.executable, *QUICK_PROGRAM, "aos.node.front")
 
 READY_S: Final = 60.0
 """Seconds that a front may take until it answers: it restores the state of the world first."""

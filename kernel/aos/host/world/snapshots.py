@@ -24,6 +24,7 @@ from typing import IO, Any, Final, TypeVar
 from aos.core.decide.answers import Admitted, Duplicate, Rule
 from aos.core.journal.inputs import SnapshotInput
 from aos.core.snapshot.take import FORMATS
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.fastcore.core_kind import CoreKind
 from aos.host.errors import Stopping
@@ -58,7 +59,7 @@ _PAUSE_FIRST_S: Final = 10.0
 _PAUSE_MOST_S: Final = 600.0
 _NICE: Final = 5
 _TRIES: Final = 3
-_CHILD: Final = (sys.executable, "-m", "aos.host.world.snapshot_child")
+_CHILD: Final = (sys.executable, *QUICK_PROGRAM, "aos.host.world.snapshot_child")
 
 T = TypeVar("T")
 

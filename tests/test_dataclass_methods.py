@@ -124,13 +124,23 @@ def test_objects_are_compared_hashed_shown_and_frozen_alike(
 @pytest.mark.skipif(
     sys.version_info >= (3, 13), reason="it compiles the methods of a class together"
 )
-def test_no_text_is_compiled_but_that_of_init(quick: Any) -> None:
-    files = {
-        name: vars(quick.Two)[name].__code__.co_filename
-        for name in ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__")
-    }
-    assert files.pop("__init__") == "<string>"
-    assert {file.rpartition("/")[2] for file in files.values()} == {"dataclass_methods.py"}
+def test_no_text_is_compiled_but_that_of_init_for_the_first_object() -> None:
+    with closures_as_methods():
+        module: Any = module_of("tests_lazy_dataclasses")
+
+    def files(cls: type) -> set[str]:
+        names = ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+        methods = [vars(cls)[name] for name in names]
+        return {method.__code__.co_filename.rpartition("/")[2] for method in methods}
+
+    assert files(module.Two) == files(module.Below) == {"dataclass_methods.py"}
+    with pytest.raises(
+        TypeError, match=r"Two.__init__\(\) missing 1 required keyword-only argument"
+    ):
+        module.Two()
+    assert module.Below(1, 2) == module.Below(value=1, more=2)
+    assert files(module.Two) == files(module.Below) == {"dataclass_methods.py", "<string>"}
+    assert files(module.One) == {"dataclass_methods.py"}, "the class above"
 
 
 def test_functions_of_another_release_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

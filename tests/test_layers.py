@@ -40,8 +40,9 @@ LAYERS = (
 )  # fmt: skip
 LAYERS_BELOW = (
     "aos.manifest", "aos.values", "aos.extensions", "aos.closable", "aos.errors",
-    "aos.dataclass_methods", "aos.document_text", "aos.private_memory", "aos.boot_clock", "aos.process_limits",
-    "aos.quick_program", "aos.rare_collections", "aos.retry_after", "aos.shell_text", "aos.tied_process",
+    "aos.document_text", "aos.quick_program", "aos.dataclass_methods", "aos.private_memory",
+    "aos.boot_clock", "aos.process_limits", "aos.rare_collections", "aos.retry_after",
+    "aos.shell_text", "aos.tied_process",
 )  # fmt: skip
 
 FOLDERS = {

@@ -1,8 +1,9 @@
-"""Dataclasses whose methods are closures are as those of the standard library (C-12)."""
+"""Dataclasses that compile their methods late are as those of the standard library (C-12)."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
 import sys
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from aos.dataclass_methods import closures_as_methods
+from aos.dataclass_methods import late_methods
+
+PACKAGES = {"tests_quick_dataclasses", "tests_late_dataclasses"}
 
 SOURCE = """
 from __future__ import annotations
@@ -64,7 +67,7 @@ def plain() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def quick() -> ModuleType:
-    with closures_as_methods():
+    with late_methods(PACKAGES):
         return module_of("tests_quick_dataclasses")
 
 
@@ -121,26 +124,32 @@ def test_objects_are_compared_hashed_shown_and_frozen_alike(
     assert described(quick) == described(plain)
 
 
-@pytest.mark.skipif(
-    sys.version_info >= (3, 13), reason="it compiles the methods of a class together"
-)
-def test_no_text_is_compiled_but_that_of_init_for_the_first_object() -> None:
-    with closures_as_methods():
-        module: Any = module_of("tests_lazy_dataclasses")
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="it compiles them together")
+def test_a_method_is_compiled_at_its_first_call_in_the_class_that_has_it() -> None:
+    with late_methods(PACKAGES):
+        module: Any = module_of("tests_late_dataclasses")
 
-    def files(cls: type) -> set[str]:
+    def compiled(cls: type) -> set[str]:
         names = ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__")
-        methods = [vars(cls)[name] for name in names]
-        return {method.__code__.co_filename.rpartition("/")[2] for method in methods}
+        return {name for name in names if vars(cls)[name].__code__.co_filename == "<string>"}
 
-    assert files(module.Two) == files(module.Below) == {"dataclass_methods.py"}
-    with pytest.raises(
-        TypeError, match=r"Two.__init__\(\) missing 1 required keyword-only argument"
-    ):
-        module.Two()
+    assert compiled(module.One) == compiled(module.Below) == set()
+    with pytest.raises(TypeError, match=r"One.__init__\(\) missing 1 required positional argument"):
+        module.One()
+    assert compiled(module.One) == {"__init__"}
     assert module.Below(1, 2) == module.Below(value=1, more=2)
-    assert files(module.Two) == files(module.Below) == {"dataclass_methods.py", "<string>"}
-    assert files(module.One) == {"dataclass_methods.py"}, "the class above"
+    assert compiled(module.Below) == {"__init__", "__eq__"}
+    assert hash(module.One(1)) == hash((1,))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        module.One(1).value = 2
+    assert compiled(module.One) == {"__init__", "__hash__", "__setattr__"}
+
+
+def test_classes_of_users_are_made_as_ever() -> None:
+    with late_methods():
+        module: Any = module_of("tests_own_dataclasses")
+
+    assert str(inspect.signature(module.One)) == "(value: 'object') -> None"
 
 
 def test_functions_of_another_release_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,14 +157,14 @@ def test_functions_of_another_release_are_left_alone(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(dataclasses, "_hash_fn", other, raising=False)
     monkeypatch.delattr(dataclasses, "_cmp_fn", raising=False)
-    with closures_as_methods():
+    with late_methods():
         assert vars(dataclasses)["_hash_fn"] is other
         assert "_cmp_fn" not in vars(dataclasses)
 
 
 def test_afterwards_dataclasses_are_made_as_before() -> None:
     before = dict(vars(dataclasses))
-    with pytest.raises(ZeroDivisionError), closures_as_methods():
+    with pytest.raises(ZeroDivisionError), late_methods():
         raise ZeroDivisionError
     assert vars(dataclasses) == before
 

@@ -30,9 +30,9 @@ def main() -> None:
 
                 print_candidates(sys.argv[2:])
                 return
-            from aos.dataclass_methods import closures_as_methods  # noqa: PLC0415  # made below only
+            from aos.dataclass_methods import late_methods  # noqa: PLC0415  # made below only
 
-            with closures_as_methods():
+            with late_methods():
                 from aos_cli.main import main as command  # noqa: PLC0415  # the except covers it
 
                 command()

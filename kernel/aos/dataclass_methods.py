@@ -1,19 +1,16 @@
-"""Make dataclasses without compiling text for each method, so that programs start faster (C-12).
+"""Compile the methods of dataclasses when they are first called, so that programs start faster
+(C-12).
 
-Python 3.11 and 3.12 write the methods of a dataclass as text and compile each: that was two fifths
-of the processor time in which ``aos run`` starts. Here all but ``__init__`` are closures that do the
-same, and ``__init__`` is compiled when the first object of the class is made, which most programs do
-of few of their classes. A later Python, which compiles the methods of a class together, keeps its
-own.
+Python 3.11 and 3.12 write each method of a dataclass as text and compile it: that was two fifths of
+the processor time in which ``aos run`` starts. Most programs call few of these methods. A later
+Python, which compiles the methods of a class together, keeps its own way.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from operator import attrgetter
-from reprlib import recursive_repr
 from typing import Any, Final
 
 QUICK_PROGRAM: Final = ("-m", "aos.quick_program")
@@ -21,21 +18,39 @@ QUICK_PROGRAM: Final = ("-m", "aos.quick_program")
 
 Method = Callable[..., Any]
 
+_MAKERS: Final = {
+    "_init_fn": (
+        "fields", "std_fields", "kw_only_fields", "frozen", "has_post_init", "self_name", "globals",
+        "slots",
+    ),
+    "_repr_fn": ("fields", "globals"),
+    "_hash_fn": ("fields", "globals"),
+    "_cmp_fn": ("name", "op", "self_tuple", "other_tuple", "globals"),
+    "_frozen_get_del_attr": ("cls", "fields", "globals"),
+}  # fmt: skip
+"""The functions of ``dataclasses`` that compile a method, or a pair of methods, and their
+parameters. One with other parameters is left alone."""
+
+
+PACKAGES: Final = frozenset({"aos", "aos_cli", "aos_gateway"})
+"""Ours. Classes of users are made as ever: one may read the signature of its ``__init__``."""
+
 
 @contextmanager
-def closures_as_methods() -> Iterator[None]:
-    """Make the dataclasses of the block's imports with closures as methods."""
+def late_methods(packages: Collection[str] = PACKAGES) -> Iterator[None]:
+    """Let the dataclasses of these packages that are made in the block compile each method at its
+    first call."""
     module = vars(dataclasses)
-    replaced = {
+    makers = {
         name: module[name]
-        for name, (_, parameters) in _MAKERS.items()
+        for name, parameters in _MAKERS.items()
         if _parameters_of(module.get(name)) == parameters
     }
-    module.update((name, _MAKERS[name][0]) for name in replaced)
+    module.update((name, _late_maker(name, maker, packages)) for name, maker in makers.items())
     try:
         yield
     finally:
-        module.update(replaced)
+        module.update(makers)
 
 
 def _parameters_of(function: object) -> tuple[str, ...]:
@@ -43,98 +58,37 @@ def _parameters_of(function: object) -> tuple[str, ...]:
     return () if code is None else code.co_varnames[: code.co_argcount]
 
 
-def _values_of(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
-    """A function that returns the values of these attributes."""
-    if not names:
-        return lambda _: ()
-    value_of = attrgetter(*names)
-    return value_of if len(names) > 1 else lambda self: (value_of(self),)
+def _late_maker(name: str, maker: Method, packages: Collection[str]) -> Method:
+    """A function as ``maker``, whose methods call it when they are first called."""
+
+    def make(*words: Any, **named: Any) -> Any:
+        def compiled() -> Any:
+            return maker(*words, **named)
+
+        module = dict(zip(_MAKERS[name], words, strict=False), **named)["globals"]
+        if module.get("__name__", "").partition(".")[0] not in packages:
+            return compiled()
+
+        if name == "_frozen_get_del_attr":
+            return (
+                _late("__setattr__", lambda: compiled()[0]),
+                _late("__delattr__", lambda: compiled()[1]),
+            )
+        return _late(words[0] if name == "_cmp_fn" else f"__{name[1:-3]}__", compiled)
+
+    return make
 
 
-def _make_init(*words: Any) -> Method:
-    """An ``__init__`` that compiles the real one, puts it in its own place and calls it."""
+def _late(name: str, make: Callable[[], Method]) -> Method:
+    """A method that makes the real one, puts it in its own place and calls it."""
 
-    def __init__(self: object, *values: Any, **named: Any) -> None:  # noqa: N807  # the method
-        compiled = _original_init(*words)
-        compiled.__qualname__ = __init__.__qualname__
+    def method(self: object, *values: Any, **named: Any) -> Any:
+        real = make()
+        real.__qualname__ = method.__qualname__
         for cls in type(self).__mro__:
-            if vars(cls).get("__init__") is __init__:
-                type.__setattr__(cls, "__init__", compiled)
-        compiled(self, *values, **named)
+            if vars(cls).get(name) is method:
+                type.__setattr__(cls, name, real)
+        return real(self, *values, **named)
 
-    return __init__
-
-
-def _make_repr(fields: Sequence[dataclasses.Field[Any]], _: object) -> Method:
-    names = [field.name for field in fields]
-
-    @recursive_repr()
-    def __repr__(self: object) -> str:  # noqa: N807  # the method
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-        return f"{self.__class__.__qualname__}({values})"
-
-    return __repr__
-
-
-def _make_frozen(
-    cls: Any, fields: Sequence[dataclasses.Field[Any]], _: object
-) -> tuple[Method, Method]:
-    names = frozenset(field.name for field in fields)
-
-    def __setattr__(self: object, name: str, value: object) -> None:  # noqa: N807  # the method
-        if type(self) is cls or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(cls, self).__setattr__(name, value)
-
-    def __delattr__(self: object, name: str) -> None:  # noqa: N807  # the method
-        if type(self) is cls or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)
-
-    return __setattr__, __delattr__
-
-
-def _make_hash(fields: Sequence[dataclasses.Field[Any]], _: object) -> Method:
-    values_of = _values_of([field.name for field in fields])
-
-    def __hash__(self: object) -> int:  # noqa: N807  # the method
-        return hash(values_of(self))
-
-    return __hash__
-
-
-def _make_comparison(
-    name: str, op: str, self_tuple: str, other_tuple: str, globals: dict[str, Any]
-) -> Method:
-    """``self_tuple`` is a text such as ``(self.amount,self.unit,)``."""
-    if op != "==":
-        of_order: Method = _original_comparison(name, op, self_tuple, other_tuple, globals=globals)
-        return of_order
-    fields = self_tuple.strip("()").split(",")
-    values_of = _values_of([field.removeprefix("self.") for field in fields if field])
-
-    def __eq__(self: object, other: object) -> bool:  # noqa: N807  # the method
-        if other.__class__ is self.__class__:
-            return values_of(self) == values_of(other)
-        return NotImplemented
-
-    return __eq__
-
-
-_original_init: Final[Method] = vars(dataclasses).get("_init_fn", _make_init)
-_original_comparison: Final[Method] = vars(dataclasses).get("_cmp_fn", _make_comparison)
-
-_MAKERS: Final[dict[str, tuple[Method, tuple[str, ...]]]] = {
-    "_init_fn": (
-        _make_init,
-        (
-            "fields", "std_fields", "kw_only_fields", "frozen", "has_post_init", "self_name",
-            "globals", "slots",
-        ),
-    ),
-    "_repr_fn": (_make_repr, ("fields", "globals")),
-    "_frozen_get_del_attr": (_make_frozen, ("cls", "fields", "globals")),
-    "_hash_fn": (_make_hash, ("fields", "globals")),
-    "_cmp_fn": (_make_comparison, ("name", "op", "self_tuple", "other_tuple", "globals")),
-}  # fmt: skip
-"""The functions of ``dataclasses`` that write a method: ours instead, and the parameters."""
+    method.__name__ = name
+    return method

@@ -51,8 +51,8 @@ finally:
             f"{each.__module__}.{each.__qualname__}"
             for each in classes
             if sys.version_info < (3, 13)
-            and "__eq__" in vars(each)
-            and each.__eq__.__code__.co_filename == "<string>"
+            and "__delattr__" in vars(each)
+            and each.__delattr__.__code__.co_filename == "<string>"
         ),
         "modules": sorted(sys.modules),
         "collections": collections() - before,
@@ -68,8 +68,8 @@ EVENT = '{"key": "c", "out": null, "trap": null}'
 class Report:
     """A process after its command: ``is_frozen`` if its end searches no object for cycles;
     ``undocumented`` are the dataclasses whose docstring Python writes, from their signature, which
-    takes longer than all the rest of making the class; ``compiled`` are those with a text for each
-    method (``aos.dataclass_methods``)."""
+    takes longer than all the rest of making the class; ``compiled`` are those with methods that
+    no one has called (``aos.dataclass_methods``)."""
 
     modules: set[str]
     collections: int

@@ -23,9 +23,12 @@ import pytest
 from aos.author.interpreter import interpreter_file
 from aos.author.program_segment import with_program
 from aos.errors import BadUsage
+from aos.fastcore.buffer import CoreCode, core_fingerprint, core_folder, read_core
 from aos.fastcore.core_kind import CORE_VARIABLE
-from aos.sandbox.cache import standard_cache
+from aos.sandbox.cache import ModuleCache
+from aos.sandbox.caps import MIB
 from aos.sandbox.trial import trial_problem
+from aos.values.digests import content_hash
 from tests.part import VARIABLE as PART_VARIABLE
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_core import run_core, settle_core
@@ -45,6 +48,10 @@ RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
 BYTECODE = Path(__file__).parents[1] / "build" / "bytecode"
 """Bytecode of the modules that a run imports, where Python may not write it next to its source."""
+
+COMPILED = Path(__file__).parents[1] / "build" / "compiled"
+"""The compiled code of the interpreter of Python and of the second kernel, which later runs take
+from there: to compile them takes half a minute."""
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
@@ -76,8 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
         budget = TimeBudget(is_whole=_is_whole(config))
         config.pluginmanager.register(budget)
         os.environ.setdefault(HANGS_VARIABLE, str(HANGS_S * budget.slowness()))
-        if _is_of_all_tests(config):
-            _compile_interpreter()
+        _share_compiled(config.stash[_FOLDER], compiles=_is_of_all_tests(config))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -119,11 +125,18 @@ def _folder() -> Path:
     return folder
 
 
-def _compile_interpreter() -> None:
-    """Put the code of the interpreter of Python into the folder of the run, while both processors
-    are free. Several workers that compile it at once would each take minutes."""
-    wasm = with_program(interpreter_file().read_bytes(), {})
-    trial_problem(wasm, cache=standard_cache(outside=None))
+def _share_compiled(folder: Path, *, compiles: bool) -> None:
+    """Put the code of the largest modules into the folder of the run, if an earlier run has left
+    it. Otherwise a run of all tests compiles them first, while both processors are free: several
+    workers that compile the interpreter at once would each take minutes."""
+    if compiles:
+        cache = ModuleCache(COMPILED, bytes_max=256 * MIB)
+        trial_problem(with_program(interpreter_file().read_bytes(), {}), cache=cache)
+        core = read_core(core_folder())
+        if cache.get(content_hash(core), core_fingerprint()) is None:
+            cache.put(content_hash(core), core_fingerprint(), CoreCode(core).serialized())
+    for file in COMPILED.glob("*.code"):
+        shutil.copy2(file, folder)
 
 
 def _keep_bytecode() -> None:

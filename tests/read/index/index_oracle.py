@@ -41,6 +41,8 @@ from aos.read.views.view import View
 from aos.read.where.attributes import OF_EVERY_CELL
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
+from tests.run_seed import run_seed
+from tests.tools import long_form
 
 MANY = 1000
 OFFSET_MAX = 2**63 - 1
@@ -49,6 +51,11 @@ OFFSET_MAX = 2**63 - 1
 SOME = 4
 FEW = 4
 """Cells, records and effects of which the traces are compared at once."""
+
+SELECTIONS = MANY if long_form() else 5
+LISTS = MANY if long_form() else 16
+"""Selections of cells, and lists of effects, that one check compares: others at the next record,
+and others each day."""
 
 
 @contextlib.contextmanager
@@ -70,7 +77,7 @@ def cell_row(reader: IndexReader, id: CellId) -> tuple[str, int] | None:
 
 def check_index(reader: IndexReader, state: State, store: Store, *, prefixes: Any = ()) -> None:
     """Compare every answer of the index with a scan; of lists and traces, chosen ones."""
-    chosen = random.Random(f"oracle {state.next_seq}")
+    chosen = random.Random(f"oracle {run_seed()} {state.next_seq}")
     view = View(state, store)
     records = records_of(store, state.next_seq - 1)
     assert reader.as_of == state.next_seq - 1
@@ -153,7 +160,7 @@ def check_cells(
         {"waits_for": "event"},
         {"pinned": True},
     ]
-    for given in selections:
+    for given in chosen.sample(selections, min(SELECTIONS, len(selections))):
         orders = ORDERS if "condition" not in given else (BY_KEY,)
         for order in chosen.sample(orders, min(2, len(orders))):
             check_cell_pages(view, by_index, CellSelection(**given), order)
@@ -235,11 +242,15 @@ def check_traces(view: View, by_index: View, records: list[Record], chosen: rand
 def check_intent_lists(view: View, by_index: View, chosen: random.Random) -> None:
     """The same documents, also of other filters with a status of a receipt, which no index has."""
     effects = {each.effect.name for each in view.state.intents.values()}
-    for status in ("open", "abandoned", "settled", *STATUSES, None):
-        for effect in (None, *effects):
-            for limit, offset in ((MANY, 0), (2, 1), (3, 1000), (3, OFFSET_MAX)):
-                given: Any = {"status": status, "effect": effect, "limit": limit, "offset": offset}
-                assert intents_document(by_index, **given) == intents_document(view, **given), given
+    lists = [
+        (status, effect, limit, offset)
+        for status in ("open", "abandoned", "settled", *STATUSES, None)
+        for effect in (None, *effects)
+        for limit, offset in ((MANY, 0), (2, 1), (3, 1000), (3, OFFSET_MAX))
+    ]
+    for status, effect, limit, offset in chosen.sample(lists, min(LISTS, len(lists))):
+        given: Any = {"status": status, "effect": effect, "limit": limit, "offset": offset}
+        assert intents_document(by_index, **given) == intents_document(view, **given), given
     workflow = chosen.choice([id[0] for id in view.state.cells])
     for more in ({"code": "declined"}, {"key_prefix": "a"}, {"workflow": workflow}):
         given = {"status": "error", **more}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from datetime import date
 from typing import Final, TypeVar
 
@@ -21,7 +21,7 @@ from tests.tools import long_form
 VARIABLE: Final = "AOS_TEST_SEED"
 FORM: Final = re.compile(r"[0-9]{1,9}")
 
-EXAMPLES: Final = 40
+EXAMPLES: Final = 400 if long_form() else 25
 """How many examples a property test generates that names no other number."""
 
 LONG_TIMES: Final = 10
@@ -69,12 +69,20 @@ def rotated(choices: Sequence[Choice]) -> list[Choice]:
     return list(choices) if long_form() else [choices[run_seed() % len(choices)]]
 
 
+def in_turns(days: int, choices: Iterable[Choice]) -> list[Choice]:
+    """Return all choices in the long form of a test, otherwise one in ``days`` of them, others each
+    day: at most four, so that each has its turn in a week, also where a month ends."""
+    every_choice = list(choices)
+    assert days <= min(4, len(every_choice))
+    return every_choice if long_form() else every_choice[run_seed() % days :: days]
+
+
 def use_in_hypothesis(seed: int) -> None:
     """Make hypothesis generate all examples from this seed, and keep none in a database. How long
     an example takes fails no test."""
     settings.register_profile(
         "aos",
-        max_examples=examples(EXAMPLES),
+        max_examples=EXAMPLES,
         deadline=None,
         database=None,
         derandomize=False,

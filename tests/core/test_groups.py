@@ -23,6 +23,7 @@ from tests.core.group_shop import (
     states,
 )
 from tests.memory_world import Envelope, MemoryWorld, air, route, schema, workflow
+from tests.run_seed import examples
 
 TEXT: dict[str, Any] = {"text": {}}
 NAT: dict[str, Any] = {"nat": {}}
@@ -81,7 +82,7 @@ def manifest_of(targets: list[tuple[str | None, dict[str, str]]]) -> Loaded:
     return air(nodes, routes, routing={"subscriptions": routes, "shards": shards})
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(
     targets(),
     st.lists(event_values, min_size=1, max_size=6),
@@ -130,7 +131,7 @@ inputs = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(st.lists(inputs, max_size=25), st.integers(2, 5))
 def test_the_shards_have_together_the_cells_of_one_world(
     drawn: list[tuple[str, Value]], shards: int
@@ -159,7 +160,7 @@ def test_the_shards_have_together_the_cells_of_one_world(
 
 
 @given(orders, st.integers(2, 5))
-@settings(max_examples=20)
+@settings(max_examples=examples(12))
 def test_every_other_shard_names_the_shard_of_an_order(order: str, shards: int) -> None:
     """K-40a: so a sender with the wrong number of shards learns it."""
     group = MemoryGroup(shop(), shards)

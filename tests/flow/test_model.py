@@ -25,7 +25,7 @@ def play(modelled: Modelled, program: dict[str, Any], schedule: list[Action]) ->
         modelled.world.abandon()
 
 
-@settings(max_examples=3_000 if long_form() else 150)
+@settings(max_examples=3_000 if long_form() else 60)
 @given(programs(), schedules())
 def test_a_program_does_what_its_model_does(
     program: dict[str, Any], schedule: list[Action]

@@ -22,7 +22,7 @@ def test_the_reader_makes_the_definitions_of_the_flow_in_rust() -> None:
     assert python == rust
 
 
-@settings(max_examples=1_500 if long_form() else 25)
+@settings(max_examples=1_500 if long_form() else 12)
 @given(programs(), schedules())
 def test_a_program_in_python_does_what_its_model_does(
     program: dict[str, Any], schedule: list[Action]

@@ -286,7 +286,7 @@ def _columns_of(model: Model) -> dict[str, Any]:
 
 
 LinearMachine.TestCase.settings = settings(
-    max_examples=5_000 if long_form() else 200,
+    max_examples=5_000 if long_form() else 80,
     stateful_step_count=40 if long_form() else 15,
     deadline=None,
 )

@@ -11,6 +11,7 @@ from aos.manifest.load import ManifestProblems
 from aos.manifest.schedules import ScheduleInvalid
 from aos.testing import World
 from aos.testing.problems import InputRefused
+from tests.run_seed import rotated
 from tests.schedule.stage import DAY, HOUR, MINUTE, SCHEDULE, SECOND, SWEEP, Stage, nodes, sweep
 
 
@@ -118,7 +119,8 @@ def test_a_time_that_is_handled_within_a_minute_was_not_missed() -> None:
     stage.world.close()
 
 
-@pytest.mark.parametrize("more", [{"every_ms": 60_000}, {"cron": "* * * * *"}])
+@pytest.mark.long
+@pytest.mark.parametrize("more", rotated([{"every_ms": 60_000}, {"cron": "* * * * *"}]))
 def test_an_outage_of_a_week_is_dealt_with_in_many_short_steps(more: dict[str, Any]) -> None:
     """SC-10: a step emits at most 32 events."""
     stage = Stage(sweep(id="often", catchup_ms=7 * 86_400_000, **more))

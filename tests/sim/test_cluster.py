@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from tests.run_seed import seeds
+from tests.run_seed import in_turns, seeds
 from tests.sim.cluster import simulate
 from tests.sim.cluster_mutants import MUTANTS, ClusterMutant, found
 from tests.sim.cluster_run import outcome
 from tests.tools import long_form
 
-SEEDS = 3000 if long_form() else 60
-PARTS = 60 if long_form() else 6
+SEEDS = 3000 if long_form() else 30
+PARTS = 60 if long_form() else 3
 """Tests that share the seeds: a slow machine takes a second and more for one."""
 
 
@@ -30,7 +30,8 @@ def test_every_cluster_keeps_every_promise(part: int) -> None:  # CL-142
     assert figures["acknowledged"] > 4 * figures["takeovers"]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", in_turns(3, MUTANTS), ids=lambda mutant: mutant.name)
 def test_a_defect_that_is_put_in_is_found(mutant: ClusterMutant) -> None:  # CL-145
     """Its seed finds it; without it, the same seed passes."""
     assert found(mutant) is not None

@@ -30,8 +30,8 @@ from tests.sim.world import SimWorld
 from tests.test_layers import imports
 from tests.tools import long_form
 
-SEEDS = 3600 if long_form() else 64
-PARTS = 8
+SEEDS = 3600 if long_form() else 32
+PARTS = 8 if long_form() else 4
 THREADED = 160 if long_form() else 8
 PINNED = [
     202611302511,  # a proposal that a crash had lost was admitted again without its modules

@@ -503,8 +503,9 @@ def test_a_world_forgets_the_oldest_closed_proposals() -> None:
     first = propose(world, version(2, ANN))
     change = world.state.proposals.open[first].change
     act(world, "withdraw", first, by=OPERATOR.name)
-    for _ in range(CLOSED_KEPT):
-        assert rule(act(world, "approve", first, by=ANN, change=change)) == "proposal_is_closed"
+    for number in range(CLOSED_KEPT):
+        if number % 16 == 0 or number == CLOSED_KEPT - 1:
+            assert rule(act(world, "approve", first, by=ANN, change=change)) == "proposal_is_closed"
         act(world, "withdraw", propose(world, version(2, ANN)), by=OPERATOR.name)
 
     assert rule(act(world, "approve", first, by=ANN, change=change)) == "proposal_is_unknown"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -24,8 +25,13 @@ ONE_BRANCH: Final = (
 )  # fmt: skip
 
 
-def functions() -> Iterator[tuple[str, Function]]:
+@cache
+def functions() -> tuple[tuple[str, Function], ...]:
     """Every function of the product, with its file and line."""
+    return tuple(_functions())
+
+
+def _functions() -> Iterator[tuple[str, Function]]:
     for folder in (ROOT / "kernel" / "aos", ROOT / "cli" / "aos_cli"):
         for path in sorted(folder.rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):

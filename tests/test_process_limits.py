@@ -13,6 +13,7 @@ import pytest
 from tests.cli.shell import AOS, environment, here
 from tests.copies import copied
 from tests.host.conftest import template, world
+from tests.run_seed import in_turns
 
 __all__ = ["template", "world"]
 
@@ -59,8 +60,9 @@ def test_too_few_files_or_too_little_memory_is_a_sentence(
     assert line.startswith(f"aos: the limit of {what} {LOW}")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts addresses")
-@pytest.mark.parametrize("gib", [4, 8, 9, 10, 11])
+@pytest.mark.parametrize("gib", in_turns(2, [4, 8, 9, 10, 11]))
 @pytest.mark.parametrize("words", [("run", "--until-idle"), ("replay",)], ids=["run", "replay"])
 def test_too_few_addresses_are_a_sentence_or_enough(
     template: Path, tmp_path: Path, words: Sequence[str], gib: int

@@ -43,6 +43,7 @@ def await_end(folder: Path) -> None:
     eventually(lambda: not living(str(folder)), "all processes of the demo have ended")
 
 
+@pytest.mark.rotated(3)
 def test_the_demo_holds_and_every_command_that_it_shows_can_be_done_by_hand(
     aos: Aos, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from tests.cli.test_demo import await_end
 from tests.cli.test_processes import eventually
 
 
+@pytest.mark.rotated(3)
 def test_the_books_agree_though_a_worker_the_front_and_the_kernel_process_are_killed(
     tmp_path: Path,
 ) -> None:

@@ -19,6 +19,7 @@ from tests.copies import copied
 from tests.host.conftest import template
 from tests.host.disk_world import Books, Load, Running
 from tests.host.puppet import files
+from tests.run_seed import in_turns
 from tests.store.disk import SmallDisk
 
 __all__ = ["template"]
@@ -58,7 +59,8 @@ def commands(manifest: Path) -> dict[str, Sequence[str | Path]]:
     }
 
 
-@pytest.mark.parametrize("name", commands(Path()))
+@pytest.mark.long
+@pytest.mark.parametrize("name", in_turns(2, commands(Path())))
 def test_a_command_says_what_it_waits_for_and_ends_at_its_timeout(
     full: tuple[Path, Path], name: str
 ) -> None:

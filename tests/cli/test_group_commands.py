@@ -37,6 +37,7 @@ from tests.core.governed import block
 from tests.host import puppet
 from tests.host.rig import seeded
 from tests.memory_world import route
+from tests.run_seed import rotated
 from tests.running_process import is_running
 
 TIMEOUT_S = 90.0
@@ -422,8 +423,9 @@ def documents(world: Path, *words: str) -> Any:
 KEYS = sorted(f"k-{key}" for key in range(12))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["key", "age", "activity", "mail"])
-@pytest.mark.parametrize("limit", [1, 5, 20])
+@pytest.mark.parametrize("limit", rotated([1, 5, 20]))
 def test_a_list_of_cells_has_those_of_all_shards_in_its_order(
     order: str, limit: int, group_lived_in: Path
 ) -> None:

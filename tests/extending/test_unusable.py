@@ -14,6 +14,7 @@ from aos.host.executors.python import path_flags
 from tests.cli.shell import Result
 from tests.cli.test_start_up import imported
 from tests.extending.packages import aos_with, describe
+from tests.run_seed import in_turns
 
 COMMANDS: Final = "aos.commands"
 EXECUTORS: Final = "aos.executors"
@@ -137,7 +138,8 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.long
+@pytest.mark.parametrize("name", in_turns(3, CASES))
 def test_a_broken_extension_is_one_sentence_and_all_else_works(
     site: Path, tmp_path: Path, name: str
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from aos.core.kernel import open_kernel
 from tests.fastcore.paired_kernel import opening, opens_in_turn, paired
 from tests.fastcore.random_cases import RandomCases
-from tests.run_seed import seeds
+from tests.run_seed import in_turns, seeds
 from tests.tools import long_form
 
 SEEDS: Final = 400 if long_form() else 16
@@ -19,7 +19,7 @@ PARTS: Final = 4
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", in_turns(2, range(PARTS)))
 def test_kernels_that_change_at_each_start_make_the_frames_of_both(part: int) -> None:
     """CR-16: answers, calls, frames, rows, snapshots and reads of both are compared on the way."""
     counts: Counter[str] = Counter()

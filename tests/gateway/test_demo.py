@@ -28,6 +28,7 @@ SMALL = ("--works", "4", "--scores", "2")
 STARTS_S = 60.0
 
 
+@pytest.mark.rotated(3)
 def test_the_demo_holds_though_the_world_and_the_node_are_killed(tmp_path: Path) -> None:
     """C-126, C-127"""
     require_anvil()

@@ -12,6 +12,7 @@ from aos.host.folder.reader import open_reader
 from tests.cli.shell import here
 from tests.copies import copied
 from tests.host.disk_world import Books, Load, Running, check
+from tests.run_seed import rotated
 from tests.store.disk import SmallDisk
 from tests.tools import long_form
 
@@ -77,7 +78,8 @@ def test_a_world_on_a_full_disk_loses_nothing_and_continues_once_there_is_room(
     assert [each.KIND for each in records].count("event") >= many + 30
 
 
-@pytest.mark.parametrize("room", [True, False], ids=["room again", "still full"])
+@pytest.mark.long
+@pytest.mark.parametrize("room", rotated([True, False]), ids="room={}".format)
 def test_a_world_that_is_killed_while_the_disk_is_full_loses_nothing(
     disk: SmallDisk, books: Books, room: bool
 ) -> None:

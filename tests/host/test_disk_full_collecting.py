@@ -21,6 +21,7 @@ from tests.copies import copied
 from tests.host.disk_world import Books, Load, Running, check, environment
 from tests.host.puppet import manifest
 from tests.host.rig import eventually
+from tests.run_seed import rotated
 from tests.store.disk import SmallDisk
 
 LEFT = 700_000
@@ -148,7 +149,8 @@ def test_a_frame_that_is_larger_than_the_reserve_ends_the_collection(
     check(books)
 
 
-@pytest.mark.parametrize("ended", ["collection", "world", "both"])
+@pytest.mark.long
+@pytest.mark.parametrize("ended", rotated(["collection", "world", "both"]))
 def test_a_kill_in_the_middle_loses_nothing(disk: SmallDisk, books: Books, ended: str) -> None:
     """RT-24, RT-26: the collection is killed while it removes rows with the freed reserve. A world
     that runs admits inputs again, one that was killed starts again, and the next collection removes

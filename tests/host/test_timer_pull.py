@@ -34,6 +34,7 @@ from tests.copies import copied
 from tests.host.puppet import PUPPET, asks_for, do, manifest
 from tests.host.test_crash import records
 from tests.host.test_process import run, until
+from tests.run_seed import rotated
 
 TIMER = "sys/timer.set@1"
 HOUR = 3_600_000_000_000
@@ -199,7 +200,8 @@ def test_a_fork_sets_no_timer_that_it_inherited(world: Path, tmp_path: Path) -> 
     assert ended.stats.figures.open_timers == COUNT
 
 
-@pytest.mark.parametrize("own", [0, 2])
+@pytest.mark.long
+@pytest.mark.parametrize("own", rotated([0, 2]))
 def test_a_fork_that_waits_has_counted_its_own_timers(
     world: Path, tmp_path: Path, own: int
 ) -> None:

@@ -203,7 +203,7 @@ def wait_ready(client: httpx.Client) -> None:
     until = time.monotonic() + WAIT_S
     while client.get("/readyz").status_code != 200:
         assert time.monotonic() < until, "the front is not ready"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def trip(id: str, city: str = "Lisbon") -> dict[str, str]:

@@ -18,6 +18,7 @@ from tests.cookbook.worlds import executors
 from tests.copies import copied
 from tests.node.nodes import WAIT_S, event, unread_claim
 from tests.node.test_node_process import Started, started, wait_until
+from tests.run_seed import rotated
 from tests.running_process import is_running
 
 AGENCIES = executors("saga", "agencies")
@@ -186,7 +187,8 @@ def test_a_local_worker_whose_function_hangs_is_started_again(
         assert "all 1 slots of trip/book@1 are held by calls" in log.read_text()
 
 
-@pytest.mark.parametrize("name", ["plain", "with_thread"])
+@pytest.mark.long
+@pytest.mark.parametrize("name", rotated(["plain", "with_thread"]))
 def test_a_worker_whose_function_hangs_ends_with_exit_code_4(
     template: Path, tmp_path: Path, name: str
 ) -> None:

@@ -96,7 +96,7 @@ def wait_until(is_so: Any) -> None:
     until_s = time.monotonic() + WAIT_S
     while not is_so():
         assert time.monotonic() < until_s, "never"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def post(client: httpx.Client, key: str, wait: str = "ran") -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tests.page.browser import Browser, read_page
 from tests.page.form_browser import FormBrowser, made
 from tests.page.operated import operated_world
 from tests.page.test_page_index import documents, wait_whole
+from tests.run_seed import rotated
 from tests.store.disk import SmallDisk
 
 WAIT_S = 90.0
@@ -34,7 +35,8 @@ def worlds_of(browser: Browser) -> list[PageWorld]:
     return list(browser.worlds._worlds.values())
 
 
-@pytest.mark.parametrize("leave", [0, 4096, 40_000])
+@pytest.mark.long
+@pytest.mark.parametrize("leave", rotated([0, 4096, 40_000]))
 def test_an_index_that_has_no_room_leaves_all_pages_as_they_are(
     lived_in: Path,
     tmp_path: Path,

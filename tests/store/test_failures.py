@@ -17,6 +17,7 @@ from aos.store.errors import CommitFailed, NoRoom
 from aos.store.lmdb_store import LmdbStore
 from aos.store.room import has_room
 from aos.values.digests import content_hash
+from tests.run_seed import in_turns
 from tests.store.children import ask, end, in_child, line, spawn
 from tests.store.disk import SmallDisk
 from tests.store.faulty import FaultyEnvironment, error
@@ -189,8 +190,9 @@ def filled(store: LmdbStore, journal: Journal, size: int) -> NoRoom:
             return error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-@pytest.mark.parametrize("size", [900, 3000, 30_000, 300_000])
+@pytest.mark.parametrize("size", in_turns(2, [900, 3000, 30_000, 300_000]))
 def test_a_disk_that_is_really_full(tmp_path: Path, kind: str, size: int) -> None:
     """ST-4: LMDB reports "no space" or, where a write was cut short, "input/output error", while
     ext4 reports free space that it gives to no one."""

@@ -47,6 +47,7 @@ from tests.memory_world import (
     schema,
     workflow,
 )
+from tests.run_seed import in_turns
 
 AUDIT = "t/audit@1"
 
@@ -237,7 +238,8 @@ def is_whole(world: MemoryWorld) -> None:
     same(world.state, folded(world))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", in_turns(2, range(8)))
 def test_any_answer_of_a_module_is_a_step_or_a_fault(seed: int) -> None:
     chance = random.Random(seed)
     outputs = []
@@ -302,7 +304,8 @@ def signed(world: MemoryWorld, given: ReceiptInput) -> ReceiptInput:
     return replace(given, signature=WORLD_KEY.sign(message).signature)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", in_turns(2, range(6)))
 def test_any_receipt_is_admitted_or_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     world = world_of([])

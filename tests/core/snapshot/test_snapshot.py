@@ -40,6 +40,7 @@ from tests.core.busy import COPY, busy, is_busy, manifest, tell
 from tests.core.desk import DESK, cell_id
 from tests.core.journal.test_records import JUNK, altered, at, places
 from tests.memory_world import MemoryWorld, Module
+from tests.run_seed import in_turns
 from tests.tools import long_form
 
 Blobs = dict[Hash, bytes]
@@ -657,7 +658,9 @@ def test_a_crafted_document_is_damage_or_read() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", [pytest.param(page, id=name) for name, page in pages()])
+@pytest.mark.parametrize(
+    "page", in_turns(2, [pytest.param(page, id=name) for name, page in pages()])
+)
 def test_a_crafted_page_is_damage_or_read(page: Hash) -> None:
     document, blobs = snapped()[0].document, snapped()[1]
     with quick_manifests():

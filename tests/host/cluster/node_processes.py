@@ -30,6 +30,8 @@ from tests.cli.shell import Result, here, start
 from tests.nats_servers import Servers
 
 WAIT_S = 90.0
+POLL_S = 0.1
+"""Seconds between two looks at a process: each costs both of them processor time."""
 LEASE_S = 2
 
 
@@ -66,7 +68,7 @@ def waits(condition: Callable[[], object], reason: Callable[[], str] = lambda: "
     began_s = time.monotonic()
     while not condition():
         assert time.monotonic() < began_s + WAIT_S, f"it takes too long: {reason()}"
-        time.sleep(0.02)
+        time.sleep(POLL_S)
     return time.monotonic() - began_s
 
 

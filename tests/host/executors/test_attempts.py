@@ -35,6 +35,7 @@ from aos.values.cbor import encode
 from aos.values.digests import hash_text
 from tests.host import attempt_host
 from tests.host.puppet import PUPPET, asks, do, files
+from tests.run_seed import in_turns
 
 ONCE, RETRIED, PLAIN = "host/once@1", "host/retried@1", "host/plain@1"
 RUN_S = 120.0
@@ -158,7 +159,10 @@ KILLS = [
 ]
 
 
-@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: f"{kill.who}-{kill.plan}-{kill.point}")
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "kill", in_turns(3, KILLS), ids=lambda kill: f"{kill.who}-{kill.plan}-{kill.point}"
+)
 def test_an_effect_that_may_run_once_happens_at_most_once_and_is_answered_once(
     asked: Path, tmp_path: Path, kill: Kill
 ) -> None:

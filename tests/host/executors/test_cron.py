@@ -30,6 +30,7 @@ from aos.manifest.names import CRON
 from aos.values.cbor import Value, decode_record, encode
 from tests.cli.shell import here
 from tests.host.puppet import asks_for, do, manifest
+from tests.run_seed import in_turns
 
 NS: Final = 10**9
 ZONES: Final = (
@@ -68,7 +69,8 @@ def naive(minute: int, hour: int, tz: str, years: range) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("tz", ZONES)
+@pytest.mark.long
+@pytest.mark.parametrize("tz", in_turns(3, ZONES))
 @pytest.mark.parametrize(("minute", "hour"), [(30, 2), (0, 0), (30, 1), (15, 3), (59, 23)])
 def test_daily_times_over_ten_years_are_those_of_a_naive_list(
     tz: str, minute: int, hour: int

@@ -25,6 +25,7 @@ from aos_cli.main import run_command
 from tests.copies import copied
 from tests.host.disk_world import AOS, ENDS_S, environment
 from tests.host.puppet import asks, do, manifest
+from tests.run_seed import in_turns
 from tests.store.children import in_child
 
 PAGE = 4096
@@ -149,7 +150,8 @@ def world(worlds: tuple[Path, Path], tmp_path: Path) -> Path:
     return copied(worlds[0], tmp_path / "world")
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.long
+@pytest.mark.parametrize("name", in_turns(3, DAMAGES))
 def test_every_command_ends_with_one_sentence_that_says_what_is_wrong(
     worlds: tuple[Path, Path], world: Path, name: str
 ) -> None:

@@ -50,6 +50,7 @@ from tests.host.folder.test_reader import append
 from tests.memory_world import MemoryWorld
 from tests.modules.guests import ROOT
 from tests.read.index.histories import History
+from tests.run_seed import rotated
 from tests.store.test_lmdb_store import alter
 
 NOW_NS = 1_900_000_000_000_000_000
@@ -236,7 +237,8 @@ def test_a_state_is_that_of_the_reference_at_every_frame_and_goes_on_like_it(
             assert document_of(second) == reference_end
 
 
-@pytest.mark.parametrize("formats", [(2, 2), (1, 2), (2, 1)])
+@pytest.mark.long
+@pytest.mark.parametrize("formats", rotated([(2, 2), (1, 2), (2, 1)]))
 @pytest.mark.parametrize("resting_max", [1, 4096])
 def test_cells_that_wait_at_rest_are_in_the_exported_state(
     resting_max: int, formats: tuple[int, int], monkeypatch: pytest.MonkeyPatch

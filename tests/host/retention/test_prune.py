@@ -39,6 +39,7 @@ from aos.store.stored_world import state_of
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.host.on_disk import folder_of, more_of
 from tests.prove.journals import Shop, runner
+from tests.run_seed import in_turns
 
 
 class Killed(BaseException):
@@ -474,7 +475,8 @@ def places() -> Iterator[tuple[str, int, bool]]:
                 yield name, nth, after
 
 
-@pytest.mark.parametrize(("name", "nth", "after"), list(places()))
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "nth", "after"), in_turns(3, places()))
 def test_a_prune_that_was_killed_is_finished_by_the_same_command(
     world: Shop, tmp_path: Path, name: str, nth: int, after: bool
 ) -> None:

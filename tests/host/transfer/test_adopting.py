@@ -34,6 +34,7 @@ from tests.cli.shell import in_silence
 from tests.copies import copied
 from tests.host.puppet import asks, manifest
 from tests.host.transfer.test_bundle import environment, send, world_contents
+from tests.run_seed import in_turns
 
 ROOT = Path(__file__).parents[3]
 
@@ -88,7 +89,8 @@ COPIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", COPIES)
+@pytest.mark.long
+@pytest.mark.parametrize("make", in_turns(2, COPIES))
 def test_nothing_runs_in_a_copy_and_nothing_is_written(
     world: Path, tmp_path: Path, make: Callable[[Path, Path], None]
 ) -> None:

@@ -36,6 +36,7 @@ from tests.host.retention.test_gc import blob, check, stored
 from tests.host.rig import Rig, add, counter, eventually, loaded, running, sign
 from tests.host.served import receive, served
 from tests.host.vault import Vault, make, write
+from tests.run_seed import in_turns
 
 DATA = b"somebody's blob " * 100
 HASH = content_hash(DATA)
@@ -826,8 +827,10 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("nth", "after"), [(1, False), (1, True), (2, False), (3, True), (4, False), (4, True)]
+    ("nth", "after"),
+    in_turns(3, [(1, False), (1, True), (2, False), (3, True), (4, False), (4, True)]),
 )
 def test_a_killed_collection_removed_only_unneeded_blobs(
     tmp_path: Path, nth: int, after: bool

@@ -23,6 +23,7 @@ from tests.cli.test_commands import GARBAGE, send
 from tests.host import puppet
 from tests.host.conftest import template, world
 from tests.node.test_node_process import started, wait_until
+from tests.run_seed import rotated
 from tests.tools import long_form
 
 __all__ = ["template", "world"]
@@ -62,7 +63,8 @@ def shown(path: Path) -> Result:
     return here("batch", "show", "killed", "--json", "--world", path)
 
 
-@pytest.mark.parametrize("action", sorted(ORDERS))
+@pytest.mark.long
+@pytest.mark.parametrize("action", rotated(sorted(ORDERS)))
 def test_each_item_is_acted_on_once(world: Path, tmp_path: Path, action: str) -> None:
     """BA-4, BA-5"""
     chosen = random.Random(f"{action} {KILLS}")

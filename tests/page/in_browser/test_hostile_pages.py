@@ -13,6 +13,7 @@ from tests.page.hostile import FEW, TEXTS, hostile_world
 from tests.page.hostile_parts import hostile_parts
 from tests.page.in_browser.chromium import Chromium
 from tests.page.in_browser.page_process import served
+from tests.run_seed import rotated
 from tests.tools import long_form
 
 NAME = os.fsdecode("<img src=x onerror=alert(1)>' {{7*7}}\u202e$(ran)\n".encode() + b"\xff")
@@ -49,7 +50,7 @@ def as_shown(text: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", rotated([True, False]))
 def test_every_link_of_a_hostile_world_is_harmless(
     chromium: Chromium, origin: str, has_scripts: bool
 ) -> None:

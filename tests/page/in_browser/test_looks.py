@@ -25,6 +25,7 @@ from tests.page.in_browser.page_shots import (
     readme_shots,
 )
 from tests.page.operated import trigger
+from tests.run_seed import rotated
 from tests.tools import long_form
 
 STATIC = ROOT / "kernel" / "aos" / "page" / "static"
@@ -60,11 +61,10 @@ def test_every_kind_of_page_fits_and_can_be_read_by_everyone(
     chromium: Chromium, kinds_origin: str, tmp_path: Path
 ) -> None:
     """PG-82, PG-83, PG-88"""
-    forms = FORMS if long_form() else (Form(320, is_dark=True), Form(1280, is_dark=False))
     found = list[str]()
     kinds = set[str]()
     left_out = () if long_form() else ALIKE
-    for shot in page_shots(chromium, kinds_origin, tmp_path, forms, left_out=left_out):
+    for shot in page_shots(chromium, kinds_origin, tmp_path, rotated(FORMS), left_out=left_out):
         kinds.add(shot.kind)
         found += (f"{shot.kind} {shot.form}: {each}" for each in problems(chromium, shot))
 
@@ -123,7 +123,7 @@ def test_the_pages_of_an_operator_fit_and_can_be_read_by_everyone(
     assert here("batch", "stop", "looks-stopped", "-w", operated).code == 0
     kinds = operator_kinds(operator)
     found = list[str]()
-    for form in FORMS if long_form() else (Form(320, is_dark=True), Form(1280, is_dark=False)):
+    for form in rotated(FORMS):
         chromium.window(form.width, HEIGHT, is_dark=form.is_dark)
         chromium.visit(f"{operator.url}/open")
         chromium.click("input[type=password]")

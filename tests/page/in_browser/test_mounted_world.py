@@ -15,7 +15,7 @@ from tests.page.in_browser.chromium import Chromium, Sight
 from tests.page.in_browser.page_shots import FORMS, HEIGHT, Form, PageShot
 from tests.page.in_browser.test_live_pages import RECORD
 from tests.page.in_browser.test_looks import problems
-from tests.tools import long_form
+from tests.run_seed import rotated
 
 __all__ = ["template", "trips"]
 
@@ -48,7 +48,7 @@ def node(world: Path, secret: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("form", FORMS if long_form() else FORMS[1:3], ids=str)
+@pytest.mark.parametrize("form", rotated(FORMS), ids=str)
 def test_a_mounted_world_is_opened_read_and_sent_an_event_to(
     chromium: Chromium, node: Node, secret: str, tmp_path: Path, form: Form
 ) -> None:

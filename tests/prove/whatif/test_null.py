@@ -26,7 +26,7 @@ from aos.values.digests import Hash, content_hash, hash_text
 from tests.cookbook.worlds import COOKBOOK
 from tests.prove.journals import MODULES, busy_shop, shop
 from tests.prove.whatif.shadows import beginnings, shadowed
-from tests.run_seed import seeds
+from tests.run_seed import in_turns, seeds
 from tests.sim import ends, script
 from tests.sim.behaviour import Modules
 from tests.sim.world import SimWorld
@@ -178,7 +178,10 @@ def report_with_custom_sections(source: JournalSource, first: int, base: Effecti
     return read_report(run_shadow(source, request, modules, carry_out=carry_out))
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "path", in_turns(3, SCENARIOS), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 def test_the_cookbook_decides_alike(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worlds: list[World] = []
 

@@ -21,7 +21,7 @@ from tests.prove.whatif.naive_world import (
     versioned,
 )
 from tests.prove.whatif.shadows import shadow_of_world
-from tests.run_seed import seeds
+from tests.run_seed import in_turns, seeds
 from tests.tools import long_form
 
 SEEDS = 2_000 if long_form() else 120
@@ -50,7 +50,7 @@ def true_world(world: MemoryWorld, rule: Rule, *, is_scripted: bool) -> TrueWorl
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", in_turns(2, range(4)))
 def test_a_shadow_tells_what_version_2_would_have_done(part: int) -> None:
     differing = 0
     for seed in seeds(SEEDS)[part::4]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import Unavailable
 from aos.host.executors.supervisor import BACKOFF_S, BACKOFF_S_MAX, QUICK_DEATHS_MAX, QUICK_S
 from aos.host.folder.group import GroupFolder, open_group
@@ -30,7 +31,7 @@ from aos.node.worlds.worlds_folder import WorldsFolder
 from aos_cli.main import BUG
 from aos_cli.output import line, note, print_json
 
-PROGRAM: Final = (sys.executable, "-m", "aos_cli.shard_run")
+PROGRAM: Final = (sys.executable, *QUICK_PROGRAM, "aos_cli.shard_run")
 
 _LINE_BYTES: Final = 1 << 20
 

@@ -18,6 +18,7 @@ from aos.author.project import Project, find_project
 from aos.author.scratch import prepare
 from aos.author.screen import Options
 from aos.core.decide.answers import Blocker
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError
 from aos.host.apply.dry_run import groups_document
 from aos.manifest.difference import Difference
@@ -68,7 +69,7 @@ def _page(project: Project, *, is_wanted: bool, fresh: bool) -> Iterator[None]:
         return
     world = project.folder / project.world
     prepare(world, fresh=fresh)
-    words = [sys.executable, "-m", "aos.page.page_server", str(world)]
+    words = [sys.executable, *QUICK_PROGRAM, "aos.page.page_server", str(world)]
     with subprocess.Popen(  # noqa: S603  # our own program
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:

@@ -29,6 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, Damage, Pruned
 from aos.host.follower import Follower
 from aos.node.child_program import end_of_stdin, kill, tell, while_read
@@ -182,7 +183,7 @@ class KeptIndex:
             self._progress = {"record": 0, "last": self._records()}
             with contextlib.suppress(OSError):
                 process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "aos.node.kept_index", *words,
+                    sys.executable, *QUICK_PROGRAM, "aos.node.kept_index", *words,
                     stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
                 )  # fmt: skip
                 self._process = process

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.node.child_program import kill
 from aos.node.problems import Problem
 from aos.read.views.record_view import Document
@@ -62,7 +63,8 @@ class BundleReading:
     async def run(self) -> None:
         """Run the child to its end. Canceling this ends the child."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aos.page.bundle_process", str(self.file), str(self.folder),
+            sys.executable, *QUICK_PROGRAM, "aos.page.bundle_process", str(self.file),
+            str(self.folder),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, limit=LINE_BYTES_MAX,
         )  # fmt: skip
         assert process.stdout is not None

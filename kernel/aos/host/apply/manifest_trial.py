@@ -20,12 +20,13 @@ from nacl.signing import SigningKey
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import Principal
 from aos.core.journal.signing import is_signed
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import Refused, Unavailable
 from aos.host.apply.commands import principal_of
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 
-COMMAND: Final = (sys.executable, "-m", "aos.host.apply.trial_process")
+COMMAND: Final = (sys.executable, *QUICK_PROGRAM, "aos.host.apply.trial_process")
 TRIAL_S: Final = 120.0
 """Seconds that one trial may take."""
 

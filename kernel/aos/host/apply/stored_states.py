@@ -21,6 +21,7 @@ from aos.core.decide.answers import Answer, Blocker, Refusal, Rule
 from aos.core.decide.quiescence import Change, misfits
 from aos.core.journal.inputs import PIN, ManifestInput
 from aos.core.limits import LIMITS
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, Damage, Unavailable
 from aos.host.folder.reader import open_reader
 from aos.manifest.effective import Effective
@@ -72,7 +73,7 @@ def look(path: Path, manifest_input: ManifestInput) -> Comparison:
     """
     paths = os.pathsep.join(folder for folder in sys.path if folder)
     completed = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
-        [sys.executable, "-m", __name__, str(path), str(_NICE)],
+        [sys.executable, *QUICK_PROGRAM, __name__, str(path), str(_NICE)],
         input=encode([manifest_input.document, manifest_input.mode, list(manifest_input.leaves)]),
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,

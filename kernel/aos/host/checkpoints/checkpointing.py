@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.core.journal.frame import Head
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.checkpoints.attestations import Witness, ask, is_stamp_of, stamp
 from aos.host.checkpoints.header_log import Extended, LogFolder, extend
@@ -349,7 +350,7 @@ class _Periodic:
         """Make one checkpoint, and report a failure, each once."""
         paths = os.pathsep.join(folder for folder in sys.path if folder)
         ended = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
-            [sys.executable, "-m", _MODULE, str(self._world)],
+            [sys.executable, *QUICK_PROGRAM, _MODULE, str(self._world)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -11,13 +11,14 @@ from typing import Final
 
 from aos.boot_clock import boot_ns
 from aos.closable import Closable
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError
 
 LOOK_NS: Final = 60 * 1_000_000_000
 """How often a node looks whether it needs a base, and the pause after one that failed."""
 
 NICE: Final = 15
-_CHILD: Final = (sys.executable, "-m", "aos.host.cluster.base_child")
+_CHILD: Final = (sys.executable, *QUICK_PROGRAM, "aos.host.cluster.base_child")
 
 
 class BaseMaker(Closable):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.closable import Closable
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, Damage
 from aos.host.cluster.reference_fold import ReferenceProgress
 from aos.store.log.logged_store import LoggedStore
@@ -28,7 +29,7 @@ PAUSE_S: Final = 60.0
 ROW: Final = "reference-difference"
 """The row of the store that keeps a difference over a restart."""
 
-_CHILD: Final = (sys.executable, "-m", "aos.host.cluster.reference_child")
+_CHILD: Final = (sys.executable, *QUICK_PROGRAM, "aos.host.cluster.reference_child")
 
 
 class ReferenceWatch(Closable):

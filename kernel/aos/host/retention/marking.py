@@ -50,6 +50,7 @@ from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import Entry
 from aos.core.state.proposals import proposal_blobs
 from aos.core.state.state import State
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, Erased, Unavailable
 from aos.host.executors.blob import EDGE
 from aos.host.folder.folder import check_world, open_folder
@@ -374,7 +375,7 @@ def find_still_needed(path: Path, base: int) -> StillNeeded:
     paths = os.pathsep.join(folder for folder in sys.path if folder)
     try:
         completed = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder, a number
-            [sys.executable, "-m", __name__, str(path), str(base), str(_NICE)],
+            [sys.executable, *QUICK_PROGRAM, __name__, str(path), str(base), str(_NICE)],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": paths},
             capture_output=True,

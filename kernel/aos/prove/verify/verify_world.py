@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from aos.dataclass_methods import QUICK_PROGRAM
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
 from aos.private_memory import keep_memory_private
 from aos.prove.headerlog.stored_log import StoredLog
@@ -81,7 +82,7 @@ def verify_world(
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr,
         subprocess.Popen(  # noqa: S603  # this interpreter, this module, a folder
-            [sys.executable, "-m", __name__, str(path), json.dumps(files)],
+            [sys.executable, *QUICK_PROGRAM, __name__, str(path), json.dumps(files)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -21,10 +21,10 @@ from tests.tools import long_form
 VARIABLE: Final = "AOS_TEST_SEED"
 FORM: Final = re.compile(r"[0-9]{1,9}")
 
-EXAMPLES: Final = 400 if long_form() else 25
+EXAMPLES: Final = 20
 """How many examples a property test generates that names no other number."""
 
-LONG_TIMES: Final = 10
+LONG_TIMES: Final = 20
 """How many times as many examples the long form of a test generates."""
 
 
@@ -82,7 +82,7 @@ def use_in_hypothesis(seed: int) -> None:
     an example takes fails no test."""
     settings.register_profile(
         "aos",
-        max_examples=EXAMPLES,
+        max_examples=examples(EXAMPLES),
         deadline=None,
         database=None,
         derandomize=False,

@@ -72,7 +72,7 @@ def schedules_in_order(draw: st.DrawFn) -> list[Action]:
     ]
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(13))
 @given(programs(with_body=("join", "join", "scope", "loop")), schedules_in_order())
 def test_a_program_does_the_same_under_the_smallest_limits(
     program: dict[str, Any], schedule: list[Action]

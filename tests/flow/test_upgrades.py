@@ -145,7 +145,7 @@ def upgrade_by_unpin(modelled: Modelled) -> None:
 UPGRADES = (upgrade_in_place, upgrade_in_place, upgrade_by_pin, upgrade_by_unpin)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(changed_programs(), schedules(), st.sampled_from(UPGRADES))
 def test_the_gate_names_exactly_the_flows_that_then_stop_and_mended_code_continues_them(
     programs: list[dict[str, Any]], schedule: list[Action], upgrade: Callable[[Modelled], None]

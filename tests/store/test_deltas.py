@@ -452,7 +452,7 @@ class Pair:
 
 
 @settings(
-    max_examples=600 if long_form() else 25, suppress_health_check=list(HealthCheck), deadline=None
+    max_examples=600 if long_form() else 12, suppress_health_check=list(HealthCheck), deadline=None
 )
 @given(st.lists(operations, min_size=5, max_size=25))
 def test_after_any_history_it_reads_as_a_store_of_whole_blobs(

@@ -112,7 +112,7 @@ def test_three_hundred_instances_get_their_own_receipts_in_reverse_order() -> No
         assert world.cell(BUYER, key).status == "running"
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(st.data())
 def test_any_order_of_sends_steps_receipts_and_seals_delivers_each_to_its_own(
     data: st.DataObject,

@@ -133,7 +133,7 @@ def changes_of(spans: Iterable[tuple[int, int, bytes | None]]) -> dict[Hash, byt
     return {key: value for start, size, value in spans for key in POOL[start : start + size]}
 
 
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(6))
 @given(BATCHES, st.integers(0, len(POOL) - 1), st.randoms(use_true_random=False))
 def test_it_is_a_dict_with_a_root(
     batches: list[list[tuple[int, int, bytes | None]]], at: int, random: Random

@@ -295,7 +295,7 @@ doings: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(25))
 @given(
     st.lists(doings, min_size=30, max_size=60),
     st.sampled_from([0, 1, 2, 50]),

@@ -114,7 +114,7 @@ doings: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(25))
 @given(st.lists(doings, min_size=30, max_size=80), st.sampled_from([1, 4, 16]))
 def test_the_window_is_a_plain_one_whatever_holds_it(done: list[Any], chunk: int) -> None:
     both = Window(Disk(limits=Limits(chunk=chunk, chunks_held=1)))

@@ -137,7 +137,7 @@ HEX_32: Final = st.binary(min_size=32, max_size=32).map(lambda raw: "0x" + raw.h
 NUMBERS: Final = st.integers(0, 2**64 - 1)
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(4))
 @given(
     item=st.text(max_size=70), data_hash=HEX_32, signer=HEX_20, epoch=NUMBERS,
     chain=st.integers(1, 2**64 - 1),
@@ -162,7 +162,7 @@ def test_any_work_is_submitted_as_the_abi_says(
     assert asked["lane"] == f"{chain}/{signer}"
 
 
-@settings(max_examples=examples(8))
+@settings(max_examples=examples(4))
 @given(
     scores=st.lists(st.integers(0, 65_535), min_size=1, max_size=32),
     worker=HEX_20, validator=HEX_20, data_hash=HEX_32,

@@ -239,7 +239,7 @@ class LaneMachine(RuleBasedStateMachine):
 
 
 LaneMachine.TestCase.settings = settings(
-    max_examples=examples(14), stateful_step_count=50 if long_form() else 20, deadline=None
+    max_examples=examples(7), stateful_step_count=50 if long_form() else 20, deadline=None
 )
 
 TestLane = LaneMachine.TestCase

@@ -220,7 +220,7 @@ class RecordMachine(RuleBasedStateMachine):
 
 
 RecordMachine.TestCase.settings = settings(
-    max_examples=examples(12), stateful_step_count=40 if long_form() else 14, deadline=None
+    max_examples=examples(6), stateful_step_count=40 if long_form() else 14, deadline=None
 )
 
 TestRecord = RecordMachine.TestCase

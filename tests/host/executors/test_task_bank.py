@@ -255,7 +255,7 @@ class BankMachine(RuleBasedStateMachine):
 
 
 BankMachine.TestCase.settings = settings(
-    max_examples=1_000 if long_form() else 60,
+    max_examples=1_000 if long_form() else 30,
     stateful_step_count=60 if long_form() else 40,
     deadline=None,
 )

@@ -454,7 +454,7 @@ def act(world: Vault, folder: Path, operation: tuple[Any, ...]) -> None:
 
 
 @settings(
-    max_examples=150 if long_form() else 8,  # one takes a second where the machine is busy
+    max_examples=150 if long_form() else 5,  # one takes a second where the machine is busy
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(operations, min_size=4, max_size=14))

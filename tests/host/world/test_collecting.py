@@ -959,7 +959,7 @@ def test_a_running_world_works_on_while_blobs_go(world: Path) -> None:
                     number += 1
                     batch = [puppet.do(f"k{number % 40}") for _ in range(4)]
                     assert all(isinstance(each, Admitted) for each in writer.send(batch))
-                    done.wait(0.01)
+                    done.wait(0.05)
         except AosError as problem:
             problems.append(problem)
 

@@ -356,7 +356,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
 
 LeaseMachine.TestCase.settings = settings(
-    max_examples=400 if long_form() else 30,
+    max_examples=400 if long_form() else 15,
     stateful_step_count=60 if long_form() else 40,
     deadline=None,
 )

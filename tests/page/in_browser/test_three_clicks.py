@@ -10,6 +10,7 @@ import pytest
 
 from tests.page.in_browser.chromium import Chromium, Sight
 from tests.page.shop import PANIC, SCORING
+from tests.run_seed import rotated
 
 CLICKS_MAX: Final = 3
 TABS_MAX: Final = 120
@@ -119,8 +120,9 @@ def by_keyboard(chromium: Chromium, question: Question) -> Sight:
     return sight
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each.name)
-@pytest.mark.parametrize("way", ["mouse", "keyboard", "without scripts"])
+@pytest.mark.parametrize("way", rotated(["mouse", "keyboard", "without scripts"]))
 def test_three_clicks_answer(
     chromium: Chromium, shop_origin: str, way: str, question: Question
 ) -> None:

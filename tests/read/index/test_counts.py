@@ -211,7 +211,7 @@ def index_of(path: Path, subjects: Sequence[Subject]) -> Indexed:
 
 
 @settings(
-    max_examples=300 if long_form() else 25, deadline=None,
+    max_examples=300 if long_form() else 12, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(CELLS, st.sampled_from(CONDITIONS), st.sampled_from([1, 3, 1_000]))

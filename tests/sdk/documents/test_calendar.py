@@ -33,7 +33,7 @@ def test_a_date_of_the_vectors_moves_by_months(guest: DocumentGuest) -> None:
         assert found[3] == (vector["to"] or ""), vector["name"]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(date=DATES | ENDS, months=st.integers(-30, 30) | st.integers(-3000, 3000))
 def test_a_date_is_what_python_says(guest: DocumentGuest, date: dt.date, months: int) -> None:
     days = (date - EPOCH).days
@@ -48,7 +48,7 @@ def test_a_date_is_what_python_says(guest: DocumentGuest, date: dt.date, months:
     ]
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(time_ns=st.integers(TIME_MIN, TIME_MAX), months=st.integers(-7000, 7000))
 def test_a_time_keeps_its_time_of_day(guest: DocumentGuest, time_ns: int, months: int) -> None:
     days, within_ns = divmod(time_ns, DAY_NS)

@@ -32,7 +32,7 @@ def test_a_document_of_the_vectors_is_read_or_refused_as_it_says(guest: Document
         assert guest.rewrite(document_of(vector)) == expected, vector["name"]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(document=documents() | HOSTILE)
 def test_a_document_is_read_if_and_only_if_it_is_strict_json(
     guest: DocumentGuest, document: bytes
@@ -50,7 +50,7 @@ def test_a_document_is_read_if_and_only_if_it_is_strict_json(
         assert (is_read, answer) == (True, expected)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(document=st.binary(max_size=12))
 def test_any_bytes_are_read_or_refused(guest: DocumentGuest, document: bytes) -> None:
     assert guest.rewrite(document)[0] is (rewritten(document) is not None)

@@ -66,6 +66,7 @@ test writes, and which is lost with the process."""
 
 def pytest_configure(config: pytest.Config) -> None:
     """Processes that tests start inherit the environment, and so do the workers of xdist."""
+    gc.disable()  # until the tests are collected
     config.stash[_STDERR] = os.dup(2)
     is_first = not hasattr(config, "workerinput")
     if is_first:
@@ -192,6 +193,7 @@ def pytest_collection_finish() -> None:
     stay. Frozen, they are left out."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

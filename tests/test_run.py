@@ -18,7 +18,15 @@ from aos.fastcore.core_kind import CORE_VARIABLE, CoreKind
 from tests import time_budget
 from tests.part import WHOLE, Part, WrongPartError
 from tests.run_core import core_of_seed, other_core, settle_core
-from tests.run_seed import VARIABLE, WrongSeedError, rotated, run_seed, seeds, settle_seed
+from tests.run_seed import (
+    VARIABLE,
+    WrongSeedError,
+    in_turns,
+    rotated,
+    run_seed,
+    seeds,
+    settle_seed,
+)
 from tests.time_budget import BUDGETS_S, SHARED, TimeBudget, folder_of
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +67,23 @@ def test_each_day_takes_another_of_the_choices_and_the_long_form_all(
     assert sorted(one + rotated(("a", "b"))) == ["a", "b"]
     monkeypatch.setenv("AOS_LONG", "1")
     assert rotated(("a", "b")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 4])
+def test_each_of_many_choices_has_its_turn_in_any_week_and_the_long_form_has_all(
+    monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    monkeypatch.delenv("AOS_LONG", raising=False)
+    for first in range(60):
+        turns = []
+        for day in range(first, first + 7):
+            monkeypatch.setenv(VARIABLE, f"{date(2026, 11, 22) + timedelta(day):%Y%m%d}")
+            turns.append(in_turns(days, "abcdefg"))
+        assert {choice for turn in turns for choice in turn} == set("abcdefg")
+        assert min(map(len, turns)) == 7 // days
+
+    monkeypatch.setenv("AOS_LONG", "1")
+    assert in_turns(days, "abcdefg") == list("abcdefg")
 
 
 def test_two_days_in_a_row_have_both_kernels_and_no_choice_always_has_the_same() -> None:

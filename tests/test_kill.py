@@ -129,7 +129,7 @@ def wait_until_it_answers(world: Path, process: subprocess.Popen[bytes]) -> None
         with contextlib.suppress(Unavailable):
             if ask_running(world, "status"):
                 return
-        time.sleep(0.02)
+        time.sleep(0.05)
     raise TimeoutError
 
 
@@ -137,7 +137,7 @@ def wait_until_answered(answers: Path, sender: subprocess.Popen[bytes]) -> None:
     """Wait until the sender has an answer or has ended, at most ``STARTS_S``."""
     deadline = time.monotonic() + STARTS_S
     while time.monotonic() < deadline and sender.poll() is None and not answers.stat().st_size:
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def open_intents(world: Path) -> int:

@@ -25,7 +25,7 @@ def eventually(holds: Callable[[], Any], what: str) -> Any:
     deadline = time.monotonic() + TIMEOUT_S
     while not (found := holds()):
         assert time.monotonic() < deadline, f"it took too long until {what}"
-        time.sleep(0.02)
+        time.sleep(0.1)
     return found
 
 

@@ -131,7 +131,7 @@ def _share_compiled(folder: Path, *, compiles: bool) -> None:
     it. Otherwise a run of all tests compiles them first, while both processors are free: several
     workers that compile the interpreter at once would each take minutes."""
     if compiles:
-        cache = ModuleCache(COMPILED, bytes_max=256 * MIB)
+        cache = ModuleCache(COMPILED, bytes_max=100 * MIB)
         trial_problem(with_program(interpreter_file().read_bytes(), {}), cache=cache)
         core = read_core(core_folder())
         if cache.get(content_hash(core), core_fingerprint()) is None:

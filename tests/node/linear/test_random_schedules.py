@@ -21,7 +21,7 @@ from tests.node.linear.scheduled_stage import ScheduledStage
 from tests.node.schedules import run_scheduled, turns
 from tests.tools import long_form
 
-SEEDS = 4_000 if long_form() else 60
+SEEDS = 4_000 if long_form() else 30
 STEPS = 120
 
 

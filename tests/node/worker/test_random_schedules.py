@@ -27,7 +27,7 @@ from tests.node.schedules import run_scheduled, scheduled_loop, turns
 from tests.node.worker.scheduled_workers import ScheduledCall, ScheduledCallers, ScheduledWire
 from tests.tools import long_form
 
-SEEDS = 2_000 if long_form() else 30
+SEEDS = 2_000 if long_form() else 15
 STEPS = 150
 LEASE_S = 6.0
 

@@ -106,7 +106,7 @@ def described(module: Any) -> list[object]:
 
 
 def _refused(made: list[Any]) -> list[tuple[type, str]]:
-    """What each refuses to set and to delete."""
+    """The exceptions where an attribute is set or deleted."""
     refusals = []
     for one in made[:15]:
         for name in ("value", "first", "other"):

@@ -16,7 +16,7 @@ from typing import Any, Final
 QUICK_PROGRAM: Final = ("-m", "aos.quick_program")
 """The words for Python before the name of a module, which runs as a program with such classes."""
 
-Method = Callable[..., Any]
+_Method = Callable[..., Any]
 
 _MAKERS: Final = {
     "_init_fn": (
@@ -58,7 +58,7 @@ def _parameters_of(function: object) -> tuple[str, ...]:
     return () if code is None else code.co_varnames[: code.co_argcount]
 
 
-def _late_maker(name: str, maker: Method, packages: Collection[str]) -> Method:
+def _late_maker(name: str, maker: _Method, packages: Collection[str]) -> _Method:
     """A function as ``maker``, whose methods call it when they are first called."""
 
     def make(*words: Any, **named: Any) -> Any:
@@ -79,7 +79,7 @@ def _late_maker(name: str, maker: Method, packages: Collection[str]) -> Method:
     return make
 
 
-def _late(name: str, make: Callable[[], Method]) -> Method:
+def _late(name: str, make: Callable[[], _Method]) -> _Method:
     """A method that makes the real one, puts it in its own place and calls it."""
 
     def method(self: object, *values: Any, **named: Any) -> Any:

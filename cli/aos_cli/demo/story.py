@@ -299,17 +299,16 @@ def _states_by_key(view: View, workflow: str) -> Iterator[tuple[str, State]]:
 
 def _outcomes_by_key(view: View) -> Iterator[tuple[str, str]]:
     """(key, outcome) of each order, whether its workflow is a flow or a reducer."""
-    flows = declared_flows(view.state.effective)
-    if ORDER not in flows:
+    if ORDER not in declared_flows(view.state.effective):
         for key, order in _states_by_key(view, ORDER):
             yield key, order["outcome"]["$tag"] if order["phase"]["$tag"] == "Closed" else OPEN
         return
     for cell in view.state.cells.values():
         instance = read_flow(view.state, cell, view.journal.blob) if cell.id[0] == ORDER else None
         if instance is not None:
-            key = view.lens.key(cell.id)
-            assert isinstance(key, str)
-            yield key, _flow_outcome(view, instance)
+            flow_key = view.lens.key(cell.id)
+            assert isinstance(flow_key, str)
+            yield flow_key, _flow_outcome(view, instance)
 
 
 def _flow_outcome(view: View, instance: SeenFlow) -> str:

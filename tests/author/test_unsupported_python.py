@@ -32,9 +32,74 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "`Literal": ('X = Literal["a"]', "def f(x=Annotated[int, 3]): pass"),
     "built-in exceptions": ('raise ValueError("a", 1)',),
     "the built-in names": ("open('x')", "x = property", "def f(): return eval('1')"),
+    "the attributes": (
+        "def f(n): return n.bit_length()",
+        "int.from_bytes(b'a', 'big')",
+        "str.maketrans('a', 'b')",
+        "date.fromtimestamp(1)",
+        "def f(error): return error.__cause__",
+    ),
+    "methods by": (
+        "sorted([], key=str.lower)",
+        "str.lower('A')",
+        "from datetime import date as day\nmap(day.isoformat, [])",
+        "import datetime\nmap(datetime.date.fromisoformat, [])",
+        "map(dict.fromkeys, [])",
+        "float.fromhex('0x1')",
+        "from datetime import date\ndate(2024, 1, 1)\ndate.year",
+    ),
+    "methods of": (
+        "out = []\nappend = out.append",
+        "def f(counts): return sorted(counts, key=counts.get)",
+        "map('a b'.count, 'ab')",
+        "import re\nfilter(re.compile('a').match, [])",
+    ),
+    "names of modules": (
+        "import re\nre.subn('a', 'b', 'c')",
+        "import re as patterns\npatterns.compile('a', patterns.X)",
+        "import datetime\ndatetime.UTC",
+        "import collections\ncollections.OrderedDict()",
+        "import functools\nfunctools.cmp_to_key(1)",
+    ),
+    "`bytes(…)`": (
+        "bytes([1])",
+        "bytes(v for v in [1])",
+        "bytes(range(3))",
+        "bytes(reversed(b'ab'))",
+        "def f(numbers: list[int]): return bytes(numbers)",
+        "def f():\n    numbers = [1]\n    return bytes(numbers)",
+    ),
+    "`next(…)`": (
+        "next(v for v in [])",
+        "next((v for v in [] if v), None)",
+        "def f(x):\n    pairs = zip(x, x)\n    return next(pairs)",
+    ),
+    "several arguments": (
+        "def f(a, b, c): return a.union(b, c)",
+        "def f(x): return set().union(*x)",
+    ),
+    "operators with": (
+        "def f(seen: set[int]): seen |= {1}",
+        "def f():\n    a = {1}\n    b = a\n    a -= {1}\n    return len(b)",
+    ),
+    "`+=` of": ("x = [1]\nx += (2,)", "def f(x: list[int]): x += range(3)"),
+    "a function": (
+        "import re\nre.sub('a', lambda match: match[0], 'b')",
+        "from re import sub\ndef f(match): return 'a'\nsub('a', f, 'b')",
+        "def f(pattern): return pattern.sub(lambda match: 'a', 'b')",
+    ),
+    "a position": ("def f(pattern): return pattern.match('ab', 1)",),
+    "the options": (
+        "import json\njson.dumps([], default=str)",
+        "from json import loads\nloads('1', object_hook=dict)",
+    ),
+    "floats in a": ("from datetime import timedelta\ntimedelta(seconds=-1.5)",),
+    "the encodings": ("'a'.encode('latin-1')", "b'a'.decode(encoding='ISO_8859-1')"),
     "`id()`": ("id(1)", "x = hash('a')"),
     "the text of an instance": (
         "class A: pass\nprint(A())",
+        "class A:\n    def __str__(self): return 'a'\nprint(repr(A()))",
+        "class A:\n    def __str__(self): return 'a'\nprint(f'{A()!r}')",
         "class A: pass\ndef f():\n    a = A()\n    return f'{a}'",
     ),
     "the order of a set": (
@@ -53,7 +118,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         "next(iter({1}))",
     ),
     "the clock": ("datetime.now()", "datetime.datetime.utcnow()", "date.today()"),
-    "floats": (
+    "floats in values": (
         "async def f(cx): await cx.sleep('x', 1.5)",
         "x = Continue(1.5)",
         "x = Break([float(y)])",
@@ -76,6 +141,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         "import aos.flow",
         "from aos.worker import effect",
         "import numpy",
+        "from re import subn",
+        "from unicodedata import digit",
         "if TYPE_CHECKING:\n    from numpy import x",
     ),
 }
@@ -93,6 +160,7 @@ ACCEPTED = (
     "def f(s: set[int]): pass\ndef g(s: list[int]): return list(s)",
     "class A:\n    def __repr__(self): return 'a'\nprint(A())",
     "@dataclass\nclass A:\n    x: int = 3\nprint(A())",
+    "class A:\n    def __str__(self): return 'a'\nprint(A(), str(A()), f'{A()}')",
     "@dataclass(frozen=True)\nclass A:\n    x: Literal['a']\n    y: Annotated[int, 3] = 3",
     "def f(x: Literal['a']) -> Annotated[int, 3]: return 1",
     "def f(help): return help",
@@ -111,6 +179,34 @@ ACCEPTED = (
     "a = b\nb = a\nlist(a)",
     "[x for x in y]",
     "datetime.fromisoformat('2026-01-01')",
+    "@dataclass\nclass A:\n    pos: int\n    title: str\ndef f(a): return a.pos, a.title",
+    "class A:\n    def get(self): return 1\ndef f(a): return map(a.get, [])",
+    "class A:\n    def __init__(self): self.translate = 1\nA().translate",
+    "P = namedtuple('P', 'stop, count')\ndef f(p): return p.stop + p.count",
+    "P = namedtuple('P', ['stop', 'count'])\ndef f(p): return p.stop + p.count",
+    "def f(a, name): setattr(a, name, 1)\ndef g(a): return a.stop",
+    "def f(a):\n    a.stop = 1\n    return a.stop",
+    "import math\nmap(math.gcd, [], [])",
+    "import copy, itertools\nf = copy.copy\ng = itertools.count",
+    "import datetime\ndatetime.date(2024, 1, 1).isoformat()\nx: datetime.tzinfo = 1",
+    "from datetime import date, datetime\nx = date.max, date.min, datetime.strptime('a', 'b')",
+    "dict.fromkeys('a')\nbytes.fromhex('00')\nstr.__name__",
+    "def f(str): return str.lower()",
+    "class str:\n    def lower(self): return 1\nstr.lower(str())",
+    "import typing\ndef f(x: typing.Sequence[int]) -> typing.Deque: return typing.Iterable",
+    "bytes(3)\nbytes(b'a')\nbytes('a', 'utf-8')\ndef f(x): return bytes(x)",
+    "def f(bytes): return bytes([1])",
+    "next(iter([1]), None)\ndef f(x): return next(x)",
+    "def next(x): return 1\nnext(v for v in [])",
+    "def f(a, b): return a.union(b), {1}.union(b), a.update(b)",
+    "def f():\n    a = {1}\n    a |= {2}\n    return len(a)",
+    "def f(a: int, b: list[int]):\n    a |= 1\n    b += [1]\n    b += b\n    b *= 2",
+    "import re\nre.sub('a', 'b', 'c')\nre.match('a', 'b', re.I)\nre.compile('a').sub('b', 'c')",
+    "from re import match\nmatch('a', 'b')\nmatch('a', 'b', 2)",
+    "import json\njson.dumps([], indent=1, sort_keys=True)\njson.loads('1', parse_float=str)",
+    "from datetime import timedelta\ntimedelta(seconds=1)",
+    "'a'.encode('ascii')\nb'a'.decode('utf-8', 'replace')",
+    "async def f(cx): await cx.join('a', x)",
 )
 
 
@@ -168,6 +264,26 @@ def test_a_message_has_place_construct_source_and_remedy() -> None:
     remedy = 'use cx.local("NAME", lambda local: local.random(BELOW))'
     [line] = refusals("\nimport random")
     assert line == f"{head}{other}: found import random ({remedy})"
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("def f(n): return n.bit_length()", 'len(f"{abs(number):b}".lstrip("0"))'),
+        ("map(str.lower, [])", "lambda value: value.lower()"),
+        ("str.lower('A')", "value.lower(…)"),
+        ("map(bytes.fromhex, [])", "lambda value: bytes.fromhex(value)"),
+        ("out = []\nout.append", "lambda value: out.append(value)"),
+        ("import re\nre.X", "begin the pattern with (?x)"),
+        ("from re import X", "begin the pattern with (?x)"),
+        ("import dataclasses\ndataclasses.replace(1)", "call the class with all fields"),
+    ],
+)
+def test_the_remedy_is_that_of_the_attribute(text: str, remedy: str) -> None:
+    """PF-34."""
+    [line] = refusals(text)
+
+    assert line.endswith(f"({remedy})")
 
 
 def test_constructs_and_declarations_are_reported_together() -> None:

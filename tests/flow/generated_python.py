@@ -21,7 +21,7 @@ import itertools
 import json
 import math
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
@@ -49,6 +49,9 @@ class Point:
 class Fixed:
     left: int
     right: str
+
+
+Pair = namedtuple("Pair", "left right")
 
 
 class Tally:
@@ -129,7 +132,16 @@ FORM_TEXTS: Final = {
         <date>.weekday() ; int(<decimal>) ; Counter(<str>)['a'] ; len(json.dumps(<strs>)) ;
         len([v for v in <ints> if v > <int>]) ; len(list(itertools.pairwise(<ints>))) ;
         len(re.findall(r'[a-z]', <str>)) ; (<bool> and <int>) ; (<bool> or <int>) ;
-        {1: <int>, 2: <int>}[1] ; (<int>, <int>)[<int> % 3] ; [<ints>, <ints>][1][0]
+        {1: <int>, 2: <int>}[1] ; (<int>, <int>)[<int> % 3] ; [<ints>, <ints>][1][0] ;
+        bin(abs(<int>)).count('1') ; len(bin(abs(<int>)).lstrip('0b')) ; next(iter(<ints>)) ;
+        next(iter(<ints>), <int>) ; sum(map(math.gcd, <ints>, <ints>)) ; math.prod(<ints>[:3]) ;
+        (<date> - date.min).days ; int(<bytes>.hex() or '0', 16) ; deque(<ints>).count(<int>) ;
+        math.lcm(<int>, <int>) ; sum(Fixed(v, '').left for v in <ints>) ; Tally(<int>).add(<int>) ;
+        [point.x for point in map(<point>.moved, <ints>)][-1] ; Pair(<int>, <int>).right ;
+        Pair(<int>, 2)._replace(right=<int>)[1] ; <bytes>.find(b'b') ; <bytes>[<int> % 3] ;
+        (lambda *more, by=2: sum(more) * by)(*<ints>, by=<int>) ; sum(Pair(*<ints>[:2])) ;
+        reduce(max, <ints>) ; max(map(abs, <ints>), default=0) ; range(<int> % 50)[-1] ;
+        [*range(2, <int> % 9)][0] ; <str>.rindex(<str>)
     """,
     "str": r"""
         (<str> + <str>) ; (<str> * (<int> % 4)) ; str(<int>) ; str(<float>) ; str(<bool>) ;
@@ -155,7 +167,17 @@ FORM_TEXTS: Final = {
         (<str> if <bool> else <str>) ; max(<strs>, key=len) ; min(<strs>) ; <strs>[0] ;
         type(<int>).__name__ ; str(<ints> == <ints>) ; <str>.expandtabs(3) ;
         str((<int>, <str>, None)) ; str(sorted(<set>)) ; Fixed(<int>, <str>).right ;
-        str(deque(<ints>, maxlen=2)) ; str(timedelta(seconds=<int> % 100000))
+        str(deque(<ints>, maxlen=2)) ; str(timedelta(seconds=<int> % 100000)) ;
+        <date>.strftime('%G %V %u') ; json.dumps(<dict>, ensure_ascii=False, indent=2) ;
+        re.sub(r'(?P<one>[a-z])', r'[\g<one>]', <str>) ; '%(a)s %(b)05d' % {'a': <str>, 'b': 7} ;
+        str(Counter(<ints>).most_common(2)) ; repr(Pair(<int>, <str>)) ; <bytes>.hex(' ') ;
+        repr(<bytes>.split(b'a')) ; str(date.fromisoformat(str(<date>))) ; str(None or <str>) ;
+        '{a.x} {b[0]}'.format(a=<point>, b=<ints>) ; '{!r:>8}'.format(<str>) ; str(<ints>[:2:-1]) ;
+        ''.join(map(chr, [v % 90 + 32 for v in <ints>])) ; str(divmod(<decimal>, 2)) ;
+        str(sorted(<dict>.items() | {'k': 1}.items())) ;
+        repr([*itertools.zip_longest(<ints>, <str>)]) ; str([*itertools.combinations(<ints>, 2)]) ;
+        str(re.split(r'([a-c])', <str>)) ; str(re.match(r'(\w)(\d)?', <str>).groups()) ;
+        str([match.span() for match in re.finditer(r'\w+', <str>)])
     """,
     "bool": r"""
         (<int> == <int>) ; (<int> < <int>) ; (<int> <= <int> < <int>) ; (<str> < <str>) ;

@@ -33,6 +33,27 @@ MODULES: Final[Mapping[str, str | None]] = {
 }
 """Module -> the names of it that a file may import; None for all that the module has."""
 
+LACKING_NAMES: Final[Mapping[str, str]] = {
+    "base64": "bytes_types decode encode main test",
+    "copy": "Error dispatch_table error",
+    "hashlib": "file_digest scrypt",
+    "json": "JSONDecoder JSONEncoder detect_encoding",
+    "re": "DEBUG L LOCALE RegexFlag Scanner T TEMPLATE U UNICODE VERBOSE X purge subn template",
+    "unicodedata": (
+        "UCD bidirectional decimal decomposition digit east_asian_width mirrored numeric ucd_3_2_0"
+    ),
+}
+"""Module with all names -> those of CPython that it lacks."""
+
+UNLISTED: Final[Mapping[str, str]] = {
+    "dataclasses": "FrozenInstanceError MISSING is_dataclass",
+    "functools": "cache lru_cache",
+    "typing": (
+        "Dict FrozenSet Generator Iterable Iterator List Mapping Never Sequence Set Tuple Type"
+    ),
+}
+"""Module with a list of names -> others that it has, which are not refused as attributes."""
+
 TYPES_ONLY: Final = "collections.abc"
 
 REMEDIES: Final[Mapping[str, str]] = {
@@ -65,6 +86,21 @@ REMEDIES: Final[Mapping[str, str]] = {
     "NewType": "use the type itself",
     "TypeAlias": "write the type in each annotation",
     "wraps": "leave it out: functions have no __name__",
+    "base64.decode": "use b64decode",
+    "base64.encode": "use b64encode",
+    "copy.Error": "catch Exception",
+    "copy.error": "catch Exception",
+    "json.JSONDecoder": "use json.loads",
+    "json.JSONEncoder": "use json.dumps",
+    "re.DEBUG": "leave it out",
+    "re.L": "leave it out: patterns are of Unicode",
+    "re.LOCALE": "leave it out: patterns are of Unicode",
+    "re.RegexFlag": "use re.I, re.M and re.S",
+    "re.U": "leave it out: patterns are of Unicode",
+    "re.UNICODE": "leave it out: patterns are of Unicode",
+    "re.VERBOSE": "begin the pattern with (?x)",
+    "re.X": "begin the pattern with (?x)",
+    "re.subn": "use re.sub, and len(re.findall(…)) for the count",
 }
 """Module or name -> the way to do without it."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from aos.author.python.own_names import OwnNames
 from aos.author.python.python_source import bodies
 from aos.author.python.type_annotations import last_name
 
@@ -37,12 +38,18 @@ class NameTypes:
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     set_fields: set[str] = field(default_factory=set)
     plain_classes: set[str] = field(default_factory=set)
+    shown_classes: set[str] = field(default_factory=set)
+    """Plain classes with ``__str__``, whose ``repr`` alone shows an address."""
+
     bound_names: set[str] = field(default_factory=set)
     schema_names: set[str] = field(default_factory=set)
+    aliased: set[tuple[ast.AST, str]] = field(default_factory=set)
+    own: OwnNames = field(init=False)
     _is_set: dict[ast.AST, bool] = field(default_factory=dict)
     _bindings: dict[tuple[ast.AST, str], list[ast.AST | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.own = OwnNames(self.tree)
         other_fields: set[str] = set()
         for node in bodies(self.tree):
             for child in ast.iter_child_nodes(node):
@@ -59,6 +66,8 @@ class NameTypes:
                     self.schema_names.add(node.name)
                 if not node.decorator_list and not _has_method(node, "__repr__"):
                     self.plain_classes.add(node.name)
+                    if _has_method(node, "__str__"):
+                        self.shown_classes.add(node.name)
         self.set_fields -= other_fields
         for node in bodies(self.tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -66,6 +75,8 @@ class NameTypes:
             for name, value in _bound(node):
                 self.bound_names.add(name)
                 self._bindings.setdefault((self.scope(node), name), []).append(value)
+                if isinstance(node, ast.Assign) and isinstance(value, ast.Name):
+                    self.aliased |= {(self.scope(node), value.id), (self.scope(node), name)}
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The function, class or module in which a node is; of a parameter its function."""
@@ -74,6 +85,17 @@ class NameTypes:
             if isinstance(node, Scope):
                 return node
         return node
+
+    def is_in_annotation(self, node: ast.AST) -> bool:
+        """Whether a node is in an annotation, which the interpreter does not evaluate."""
+        child = node
+        while (parent := self.parents.get(child)) is not None:
+            if isinstance(parent, (ast.AnnAssign, ast.arg)):
+                return child is parent.annotation
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return child is parent.returns
+            child = parent
+        return False
 
     def is_set(self, node: ast.AST) -> bool:
         """Whether an expression is visibly a set."""
@@ -95,7 +117,7 @@ class NameTypes:
         if isinstance(node, ast.Attribute):
             return node.attr in self.set_fields
         if isinstance(node, ast.Name):
-            values = self._values(node)
+            values = self.values(node)
             return bool(values) and all(
                 value is not None and (is_set_annotation(value) or self._is_set_value(value))
                 for value in values
@@ -106,18 +128,20 @@ class NameTypes:
         """Not through a second name: a chain of names may be as long as the file."""
         return not isinstance(node, ast.Name) and self.is_set(node)
 
-    def is_plain_instance(self, node: ast.AST) -> bool:
-        """Whether an expression is visibly an instance whose ``repr`` shows its address."""
+    def is_plain_instance(self, node: ast.AST, *, of_repr: bool) -> bool:
+        """Whether an expression is visibly an instance whose text shows its address."""
         if isinstance(node, ast.Call):
-            return isinstance(node.func, ast.Name) and node.func.id in self.plain_classes
+            classes = self.plain_classes if of_repr else self.plain_classes - self.shown_classes
+            return isinstance(node.func, ast.Name) and node.func.id in classes
         if isinstance(node, ast.Name):
-            values = self._values(node)
+            values = self.values(node)
             return bool(values) and all(
-                isinstance(value, ast.Call) and self.is_plain_instance(value) for value in values
+                isinstance(value, ast.Call) and self.is_plain_instance(value, of_repr=of_repr)
+                for value in values
             )
         return False
 
-    def _values(self, node: ast.Name) -> list[ast.AST | None]:
+    def values(self, node: ast.Name) -> list[ast.AST | None]:
         """The expressions and annotations that a name is bound to, in the nearest scope."""
         scope = self.scope(node)
         while True:
@@ -152,14 +176,14 @@ def shows_set_order(node: ast.AST, types: NameTypes) -> bool:
 
 
 def shows_address(node: ast.AST, types: NameTypes) -> bool:
-    """Whether a node shows the default ``repr`` of an instance."""
+    """Whether a node shows the default text of an instance."""
     if isinstance(node, ast.FormattedValue):
-        return types.is_plain_instance(node.value)
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in _TEXT_CALLS
-        and any(types.is_plain_instance(argument) for argument in node.args)
+        return types.is_plain_instance(node.value, of_repr=node.conversion == ord("r"))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    of_repr = node.func.id == "repr"
+    return node.func.id in _TEXT_CALLS and any(
+        types.is_plain_instance(argument, of_repr=of_repr) for argument in node.args
     )
 
 

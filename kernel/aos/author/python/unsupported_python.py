@@ -14,7 +14,35 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.author.python.flow_function import is_operation
-from aos.author.python.interpreter_modules import MODULES, OTHER_REMEDY, REMEDIES, TYPES_ONLY
+from aos.author.python.interpreter_modules import (
+    LACKING_NAMES,
+    MODULES,
+    OTHER_REMEDY,
+    REMEDIES,
+    TYPES_ONLY,
+)
+from aos.author.python.lacking_attributes import (
+    LACKING_ATTRIBUTES,
+    attribute_remedy,
+    is_lacking_attribute,
+    is_lacking_of_module,
+    is_method_of_type,
+    is_method_without_call,
+)
+from aos.author.python.lacking_calls import (
+    LACKING_OPTIONS,
+    UNKNOWN_ENCODINGS,
+    is_bytes_of_items,
+    is_change_of_shared_set,
+    is_computed_replacement,
+    is_extended_with_other,
+    is_lacking_option,
+    is_next_of_list,
+    is_search_from_position,
+    is_set_method_of_several,
+    is_span_of_float,
+    is_unknown_encoding,
+)
 from aos.author.python.python_source import PythonSource, bodies
 from aos.author.python.set_order import NameTypes, shows_address, shows_set_order
 from aos.author.python.type_annotations import last_name
@@ -40,6 +68,9 @@ _EXCEPTIONS: Final = frozenset(
     for name, item in vars(builtins).items()
     if isinstance(item, type) and issubclass(item, BaseException)
 )
+_LIST_TITLES: Final = (
+    "the methods ", "the built-in names ", "the attributes ", "the options ", "the encodings ",
+)  # fmt: skip
 _TYPE_ALIAS: Final = getattr(ast, "TypeAlias", ())
 _TEMPLATE: Final = getattr(ast, "TemplateStr", ())
 
@@ -111,16 +142,11 @@ def _is_dataclass_option(node: ast.AST, types: NameTypes) -> bool:
 
 def _is_special_form(node: ast.AST, types: NameTypes) -> bool:
     """``Literal[…]`` or ``Annotated[…]`` that is evaluated: in an annotation it stays text."""
-    if not isinstance(node, ast.Subscript) or last_name(node.value) not in ("Literal", "Annotated"):
-        return False
-    child: ast.AST = node
-    while (parent := types.parents.get(child)) is not None:
-        if isinstance(parent, (ast.AnnAssign, ast.arg)):
-            return child is not parent.annotation
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return child is not parent.returns
-        child = parent
-    return True
+    return (
+        isinstance(node, ast.Subscript)
+        and last_name(node.value) in ("Literal", "Annotated")
+        and not types.is_in_annotation(node)
+    )
 
 
 def _has_two_arguments(node: ast.AST, _: NameTypes) -> bool:
@@ -219,6 +245,8 @@ def import_remedy(node: ast.AST, types: NameTypes) -> str | None:
             return "name the imported functions"
         if names is not None and alias.name not in names.split():
             return REMEDIES.get(alias.name, f"{module} has {', '.join(names.split())}")
+        if alias.name in LACKING_NAMES.get(module, "").split():
+            return REMEDIES.get(f"{module}.{alias.name}", OTHER_REMEDY)
     return None
 
 
@@ -319,6 +347,82 @@ CONSTRUCTS: Final = (
         matches=_is_lacking_builtin,
     ),
     Construct(
+        title="the attributes " + ", ".join(f"`{name}`" for name in LACKING_ATTRIBUTES),
+        remedy="the message has the remedy of each; a class of the file may define such a name",
+        matches=is_lacking_attribute,
+    ),
+    Construct(
+        title="methods by the name of their type, such as `str.lower`, except calls of "
+        "`dict.fromkeys`, `bytes.fromhex` and class methods of dates and times",
+        remedy="call the method of a value: `lambda text: text.lower()`",
+        matches=is_method_of_type,
+    ),
+    Construct(
+        title="methods of built-in values without a call, such as `key=counts.get`",
+        remedy="write a lambda that calls the method: `key=lambda name: counts.get(name)`",
+        matches=is_method_without_call,
+    ),
+    Construct(
+        title="names of modules that the next list lacks, such as `re.subn`",
+        remedy=OTHER_REMEDY,
+        matches=is_lacking_of_module,
+    ),
+    Construct(
+        title="`bytes(…)` of the items of a list, a range or another iterable",
+        remedy='use `bytes.fromhex("".join(f"{number:02x}" for number in numbers))`',
+        matches=is_bytes_of_items,
+    ),
+    Construct(
+        title="`next(…)` of a generator expression, `enumerate`, `filter`, `map`, `reversed` or "
+        "`zip`",
+        remedy="they are lists in the interpreter: use `next(iter([…]), None)`",
+        matches=is_next_of_list,
+    ),
+    Construct(
+        title="several arguments of `difference`, `intersection`, `union` and `update` of sets",
+        remedy="call the method for each",
+        matches=is_set_method_of_several,
+    ),
+    Construct(
+        title="operators with assignment for a set that is a parameter or has a second name",
+        remedy="they make a new set in the interpreter: use `update`, `add` and `discard`, or "
+        "return the set",
+        matches=is_change_of_shared_set,
+    ),
+    Construct(
+        title="`+=` of a list with another type",
+        remedy="use `extend`",
+        matches=is_extended_with_other,
+    ),
+    Construct(
+        title="a function as the replacement of `re.sub`",
+        remedy="go through `re.finditer` and join the parts of the text",
+        matches=is_computed_replacement,
+    ),
+    Construct(
+        title="a position in `match` and `search` of a compiled pattern",
+        remedy="search in a part of the text, `text[start:]`",
+        matches=is_search_from_position,
+    ),
+    Construct(
+        title="the options "
+        + ", ".join(
+            f"`{name}` of `{of}`" for of, names in LACKING_OPTIONS.items() for name in names
+        ),
+        remedy="convert the values before or after the call",
+        matches=is_lacking_option,
+    ),
+    Construct(
+        title="floats in a `timedelta`",
+        remedy="write an int of a smaller unit: `timedelta(milliseconds=1500)`",
+        matches=is_span_of_float,
+    ),
+    Construct(
+        title="the encodings " + ", ".join(f"`{name}`" for name in UNKNOWN_ENCODINGS),
+        remedy="use `utf-8`; other encodings are for effects: request one with `cx.step`",
+        matches=is_unknown_encoding,
+    ),
+    Construct(
         title="`id()` and `hash()`",
         remedy="they differ between runs: use a field as the identity, and `hashlib` for a digest",
         matches=_calls("id", "hash"),
@@ -366,7 +470,9 @@ def check_constructs(source: PythonSource) -> None:
                     _placed(node, types),
                     f"not in the Python of flows: {_short(construct.title)}",
                     actual=source.shown(_placed(node, types)),
-                    hint=import_remedy(node, types) or construct.remedy.replace("`", ""),
+                    hint=import_remedy(node, types)
+                    or attribute_remedy(node, types)
+                    or construct.remedy.replace("`", ""),
                 )
 
 
@@ -380,7 +486,7 @@ def _placed(node: ast.AST, types: NameTypes) -> ast.AST:
 def _short(title: str) -> str:
     """The title for a message: without the list of names that the page has."""
     head, _, names = title.replace("`", "").partition(", ")
-    is_list = head.startswith(("the methods ", "the built-in names "))
+    is_list = head.startswith(_LIST_TITLES)
     if is_list:
         return head.rpartition(" ")[0] + " that the interpreter lacks"
     return f"{head}, {names}" if names else head
@@ -389,15 +495,17 @@ def _short(title: str) -> str:
 def markdown() -> str:
     """The lists of the page: constructs, then modules."""
     rows = [f"| {construct.title} | {construct.remedy} |" for construct in CONSTRUCTS]
-    modules = [
-        f"| `{module}` | {'all' if names is None else ', '.join(f'`{n}`' for n in names.split())} |"
-        for module, names in MODULES.items()
-    ]
+    modules = [f"| `{module}` | {_names_of(module, names)} |" for module, names in MODULES.items()]
     heads = ("| not in flows | instead |", "| module | names |")
     parts = (
         (head, "|---|---|", *lines) for head, lines in zip(heads, (rows, modules), strict=True)
     )
     return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _names_of(module: str, names: str | None) -> str:
+    quoted = [f"`{name}`" for name in (names or LACKING_NAMES.get(module, "")).split()]
+    return ("all except " if quoted and not names else "" if names else "all") + ", ".join(quoted)
 
 
 if __name__ == "__main__":

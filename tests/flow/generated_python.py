@@ -232,8 +232,8 @@ FORM_TEXTS: Final = {
         (<int> / 4) ; (<float> * 0.5) ; (<float> + <float>) ; (<float> - <int> % 1000) ;
         math.sqrt(abs(<float>)) ; round(<float>, 2) ; float(<str>) ; float(<int>) ; (<float> // 2) ;
         (<float> % 3) ; abs(<float>) ; max(<float>, <float>) ; sum([<float>, <float>]) ;
-        (<float> ** 2) ; math.fsum([<float>, 0.1, 0.2]) ; float(<decimal>) ; math.fmod(<float>, 2) ;
-        (<int> / <int>) ; math.hypot(<float>, 1)
+        math.fsum([<float>, 0.1, 0.2]) ; float(<decimal>) ; math.fmod(<float>, 2) ;
+        (<int> / <int>)
     """,
     "bytes": r"""
         <str>.encode() ; (<bytes> + <bytes>) ; <bytes>[1:] ; bytes(<int> % 4) ; (<bytes> * 2) ;

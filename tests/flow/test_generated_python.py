@@ -29,7 +29,7 @@ def test_a_program_has_the_results_that_it_has_under_cpython(part: int) -> None:
         source = written(Random(seed), FUNCTIONS)
         expected = under_cpython(source)
         assert results_in_a_world(source) == expected, f"seed {seed}"
-        assert sum(text.startswith("[") for text in expected) > FUNCTIONS // 5, "few have a result"
+        assert any(text.startswith("[") for text in expected), "no function has a result"
 
 
 def under_cpython(source: str) -> list[str]:

@@ -110,12 +110,14 @@ def upgrade_in_place(modelled: Modelled) -> None:
 
     take_over(modelled, "run", "in_place")
     modelled.crash()
+    live = in_status(modelled, LIVE)  # a flow may have ended by the later code
     for key in keys:
         cell = cell_id(modelled.desk, RUN, key)
         if cell in foretold:
             modelled.world.retry(RUN, key)
-        else:
-            modelled.comparison.left_out.add(cell)
+            continue
+        modelled.comparison.left_out.add(cell)
+        if key in live:
             modelled.world.send("f/RunControl@1", {"instance": key, "command": CANCEL})
     modelled.finish()
 

@@ -2,7 +2,7 @@
 all built-in types, and return everything that they have named (``test_generated_python.py``).
 
 A program uses no construct that the reader refuses, and nothing whose result may differ between
-two runs.
+two runs. Its values stay small: what is computed from them, in loops too, cannot double for long.
 """
 
 from __future__ import annotations
@@ -72,9 +72,17 @@ class Tally:
         return f"Tally({self.sum}, {self.seen})"
 
 
+def small(value):
+    if type(value) is int:
+        return value if abs(value) < 2**200 else value % 2**200
+    if type(value) in (str, bytes, list) and len(value) > 60:
+        return value[:60]
+    return value
+
+
 def text_of(function):
     try:
-        return repr(function())
+        return repr(function())[:200]
     except Exception as problem:
         return type(problem).__name__
 
@@ -92,7 +100,7 @@ async def run(cx: Cx, start: Start) -> list[str]:
 
 WORDS: Final = (
     "", "a", "Abc", "héllo", "x y  z", "10", "-7", "3.5", "日本", "a,b,,c", "\\n", "it's", '"q"',
-    "ß", "ǅ", "🙂k", "0x1f", "True", "  pad ", "aXbXc", "ÀÉ", "e\\u0301",
+    "ß", "ǅ", "🙂k", "0x1f", "True", "  pad ", "aXbXc", "ÀÉ",
 )  # fmt: skip
 NUMBERS: Final = (0, 1, 2, 3, 5, 7, 10, 12, 64, 99, 255, 1000, -1, -2, -13, 2**31, 2**63, -(2**64))
 
@@ -151,7 +159,7 @@ FORM_TEXTS: Final = {
         f'{<float>:.3f} {<float>:e} {<float>:g}' ; f'{<float>:10.2%}' ; f'{<bool>} {<bool>:d}' ;
         f'{<strs>} {<dict>}' ; f'{<decimal>:.2f}' ; f'{<int>:{<int> % 9 + 1}d}' ; <str>.upper() ;
         <str>.lower() ; <str>.title() ; <str>.capitalize() ; <str>.swapcase() ; <str>.casefold() ;
-        <str>.strip() ; <str>.lstrip('a ') ; <str>.replace(<str>, <str>) ; <str>[<int> % 5:] ;
+        <str>.strip() ; <str>.lstrip('a ') ; <str>.replace(<str>, 'xy') ; <str>[<int> % 5:] ;
         <str>[:<int> % 5] ; <str>[::-1] ; <str>[1:-1:2] ; <str>[<int> % 6] ; <str>.join(<strs>) ;
         <str>.split(<str>)[0] ; <str>.rsplit(',', 1)[-1] ; <str>.zfill(<int> % 9) ;
         <str>.center(<int> % 9, '*') ; <str>.ljust(6, '.') ; <str>.partition(<str>)[2] ;
@@ -323,7 +331,7 @@ class Writer:
             value = f"sorted({value})" if of == "set" else value
             value, of = f"text_of(lambda: {value})", "str"
         name = self._new(of)
-        self._line(level, f"{name} = {value}")
+        self._line(level, f"{name} = small({value})")
         self._names.setdefault(of, []).append(name)
 
     def _augmented(self, level: int, depth: int) -> None:
@@ -334,6 +342,7 @@ class Writer:
         operator = self._random.choice(operators[of].split())
         name = self._random.choice(self._names[of])
         self._line(level, f"{name} {operator} {self.expression(of, 2)}")
+        self._line(level, f"{name} = small({name})")
         return None
 
     def _list_call(self, level: int, depth: int) -> None:
@@ -369,6 +378,7 @@ class Writer:
             f"({one}, _), {other} = divmod({self.expression('int', 1)}, 7), [1]",
         )
         self._line(level, self._random.choice(forms))
+        self._line(level, f"{one}, {other} = small({one}), small({other})")
         self._names.setdefault("int", []).append(one)
         self._names.setdefault("ints", []).append(other)
 
@@ -382,7 +392,7 @@ class Writer:
             f"{name}.add(1, 2, times={self.expression('int', 1)})",
             f"{name}.add(**{{'number': 4, 'times': {number}}})",
         )
-        self._line(level, f"{result} = {self._random.choice(calls)}")
+        self._line(level, f"{result} = small({self._random.choice(calls)})")
         self._names.setdefault("int", []).append(result)
         self._names.setdefault("tally", []).append(name)
 
@@ -398,10 +408,11 @@ class Writer:
 
     def _for(self, level: int, depth: int) -> None:
         loops = (
-            ("int", "for {} in {}:", "ints"), ("str", "for {} in {}:", "strs"),
-            ("str", "for {} in {}:", "dict"), ("str", "for {} in {}:", "str"),
-            ("int", "for _, {} in {}.items():", "dict"), ("int", "for {} in sorted({}):", "set"),
-            ("int", "for _, {} in enumerate({}, 1):", "ints"),
+            ("int", "for {} in {}[:6]:", "ints"), ("str", "for {} in {}[:6]:", "strs"),
+            ("str", "for {} in [*{}][:6]:", "dict"), ("str", "for {} in {}[:6]:", "str"),
+            ("int", "for _, {} in [*{}.items()][:6]:", "dict"),
+            ("int", "for {} in sorted({})[:6]:", "set"),
+            ("int", "for _, {} in enumerate({}[:6], 1):", "ints"),
             ("int", "for {}, _ in zip({}, 'abc'):", "ints"),
         )  # fmt: skip
         of, form, source = self._random.choice(loops)
@@ -487,7 +498,7 @@ class Writer:
             f"{name}(1, three=9)", f"{name}(*{self.expression('ints', 1)})",
             f"partial({name}, 4)(three=1)", f"{name}()",
         )  # fmt: skip
-        self._line(level, f"{result} = {self._random.choice(calls)}")
+        self._line(level, f"{result} = small({self._random.choice(calls)})")
         self._names.setdefault("int", []).append(result)
 
     def _raising(self, level: int, _depth: int) -> None:

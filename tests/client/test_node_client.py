@@ -411,6 +411,10 @@ def test_an_answer_that_does_not_end_is_given_up(
             ask()
 
 
+def test_both_clients_are_made_with_the_same_options() -> None:
+    assert inspect.signature(Client) == inspect.signature(AsyncClient)
+
+
 def test_both_clients_have_the_same_requests_with_one_text() -> None:
     requests = {name for name, value in vars(SharedRequests).items() if isinstance(value, request)}
     blocking, awaited = Client("http://node"), AsyncClient("http://node")

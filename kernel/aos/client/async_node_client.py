@@ -48,7 +48,9 @@ class AsyncClient(AwaitedClient, SharedRequests):
         token: str | None = None,
         authorities: Path | str | None = None,
         certificate: Certificate | None = None,
+        answer_s: float | None = None,
     ) -> None:
+        self._answer_s = steps.ANSWER_S if answer_s is None else answer_s
 
         def connect(address: NodeAddress) -> httpx.AsyncClient:
             transport = None
@@ -187,12 +189,14 @@ class AsyncClient(AwaitedClient, SharedRequests):
         self, site: NodeSite[httpx.AsyncClient], request: steps.NodeRequest
     ) -> NodeAnswer:
         check_served(site.address)
-        parts = AnswerParts(steps.ANSWER_S)
+        parts = AnswerParts(self._answer_s)
         try:
             async with site.http.stream(
                 request.method, request.path, params=request.query, content=request.body,
                 headers={"Accept": steps.JSON, "Content-Type": request.media},
-                timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
+                timeout=httpx.Timeout(
+                    self._answer_s, connect=min(self._answer_s, steps.CONNECT_S)
+                ),
             ) as answer:  # fmt: skip
                 async for part in answer.aiter_bytes():
                     parts.take(part)

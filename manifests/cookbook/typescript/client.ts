@@ -206,7 +206,7 @@ function problemOf(status: number, text: string): ProblemDocument {
   return { type: "about:blank", status, detail: text, rule: "not_a_problem" };
 }
 
-/** What ends with a signal, and may end before. */
+/** A controller that is aborted with a signal, or before it. */
 function endedBy(signal: AbortSignal | undefined): AbortController {
   const ends = new AbortController();
   if (signal?.aborted) ends.abort(signal.reason);

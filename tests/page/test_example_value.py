@@ -34,9 +34,12 @@ def test_the_example_of_a_type_is_one_of_its_values(type_: Any) -> None:
 
 
 def schemas_of_manifests() -> dict[str, dict[str, Any]]:
-    """The types of the schemas in each folder of a manifest."""
+    """The types of the schemas in each folder of a manifest; not of a project, whose build makes
+    the other definitions."""
     found: dict[str, dict[str, Any]] = {}
     for file in sorted(MANIFESTS.rglob("air/*.json")):
+        if (file.parent.parent / "aos.toml").exists():
+            continue
         nodes = json.loads(file.read_text("utf-8"))
         for each in nodes if isinstance(nodes, list) else [nodes]:
             if each["$kind"] == "defschema":

@@ -247,7 +247,7 @@ def test_a_kill_between_two_files_does_not_block_the_next_try(
             write_files(tmp_path, files)
     assert written == [tmp_path / "one"]
     write_files(tmp_path, files)
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == files
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == files
 
 
 # The command

@@ -78,7 +78,9 @@ def test_every_command_that_waits_has_the_option() -> None:
         command.path
         for command in COMMANDS
         if not command.is_group
-        and any("--timeout" in each.opts for each in LazyCommand(command, COMMANDS).load().params)
+        and any(
+            "--timeout" in option.opts for option in LazyCommand(command, COMMANDS).load().params
+        )
     }
     assert with_option >= WRITING
 
@@ -95,14 +97,14 @@ def opens(command: Command) -> bool:
     module, _, name = command.function.partition(":")
     file = Path(aos_cli.__file__).parent / "commands" / f"{module}.py"
     names_in = {
-        node.name: {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        node.name: {word.id for word in ast.walk(node) if isinstance(word, ast.Name)}
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.FunctionDef)
     }
     reached, names = set[str](), {name}
     while names:
         reached |= names
-        names = set[str]().union(*(names_in.get(each, ()) for each in names)) - reached
+        names = set[str]().union(*(names_in.get(function, ()) for function in names)) - reached
     return "writing_to" in reached
 
 

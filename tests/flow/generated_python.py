@@ -519,8 +519,8 @@ class Writer:
             return self._literal(of)
         form = self._random.choice(FORMS[of])
         if form.startswith("f'"):
-            return PLACE.sub(lambda place: self._simple(place[1]), form)
-        return PLACE.sub(lambda place: self.expression(place[1], depth - 1), form)
+            return PLACE.sub(lambda match: self._simple(match[1]), form)
+        return PLACE.sub(lambda match: self.expression(match[1], depth - 1), form)
 
     def _literal(self, of: str) -> str:
         match of:

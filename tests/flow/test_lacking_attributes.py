@@ -37,8 +37,8 @@ def with_state(state: State, *kinds: str) -> set[str]:
     """The attributes that have a state in a value, a type or a module."""
     return {
         name
-        for (title, name), found in all_states().items()
-        if found == state and title.split()[1] in kinds and title.split()[0] not in SKIPPED
+        for (title, name), probed in all_states().items()
+        if probed == state and title.split()[1] in kinds and title.split()[0] not in SKIPPED
     }
 
 
@@ -71,10 +71,10 @@ def test_the_methods_that_are_refused_without_a_call_are_those_that_are_no_value
 def test_the_attributes_of_types_are_those_that_types_have() -> None:
     for kind in TYPES:
         title = f"{kind.__name__} type"
-        found = {name: state for (of, name), state in all_states().items() if of == title}
-        there = {name for name, state in found.items() if state != "lacking"}
+        probed = {name: state for (of, name), state in all_states().items() if of == title}
+        there = {name for name, state in probed.items() if state != "lacking"}
         assert there == set(TYPE_ATTRIBUTES.get(kind.__name__, "").split()), title
-        assert {name for name in there if found[name] == "value"} == there & set(CONSTANTS), title
+        assert {name for name in there if probed[name] == "value"} == there & set(CONSTANTS), title
 
 
 def test_the_names_of_modules_are_those_that_modules_lack() -> None:
@@ -83,10 +83,10 @@ def test_the_names_of_modules_are_those_that_modules_lack() -> None:
             continue
         module = title.split()[0]
         names = MODULES[module]
-        found = {name: state for (of, name), state in all_states().items() if of == title}
+        probed = {name: state for (of, name), state in all_states().items() if of == title}
         if names is None:
-            lacking = {name for name, state in found.items() if state != "value"}
+            lacking = {name for name, state in probed.items() if state != "value"}
             assert lacking == set(LACKING_NAMES.get(module, "").split()), title
         else:
-            there = {name for name, state in found.items() if state == "value"}
+            there = {name for name, state in probed.items() if state == "value"}
             assert there == {*names.split(), *UNLISTED.get(module, "").split()}, title
